@@ -1,0 +1,1 @@
+"""What the tests share: real servers, real processes, faults, and what must hold after every test."""

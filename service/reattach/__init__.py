@@ -1,5 +1,5 @@
 """Reattach: agent runs that outlive their connections."""
 
-__all__ = ["__version__"]
+from reattach.core.version import __version__
 
-__version__ = "0.1.0"
+__all__ = ["__version__"]

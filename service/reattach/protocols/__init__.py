@@ -1,0 +1,1 @@
+"""Pure codecs: our events in, frames of other protocols out."""

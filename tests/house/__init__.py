@@ -1,0 +1,1 @@
+"""The house: what holds for the code as a whole."""

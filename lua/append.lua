@@ -1,0 +1,29 @@
+-- append: one numbered batch of a worker's events, once however often it is sent.
+-- keys: run log audit bell
+-- args: id fence batch:int events...
+-- reply: OK sequence cancel_version | SEEN sequence cancel_version | FENCED | CLOSED state | GAP expected
+-- uses: clock int log bell
+local r = redis.call('HMGET', run, 'state', 'fence', 'batch', 'batch_sequence', 'sequence', 'cancel_version')
+local last, cancel = tonumber(r[3] or 0), tonumber(r[6] or 0)
+if r[2] ~= fence then
+  return { 'FENCED' }
+end
+-- Before CLOSED: a last batch whose reply was lost is resent after the run ended, and it was written.
+if batch <= last then
+  return { 'SEEN', tonumber(r[4]), cancel }
+end
+if r[1] ~= 'running' then
+  return { 'CLOSED', r[1] }
+end
+if batch ~= last + 1 then
+  return { 'GAP', last + 1 }
+end
+local at, sequence = now_ms(), tonumber(r[5])
+for i = 1, #events, 3 do
+  sequence = sequence + 1
+  write_event(log, audit, sequence, at, events[i], events[i + 1], events[i + 2])
+end
+-- The answer is kept beside the number: a cancel request may take the next sequence before this batch is resent.
+redis.call('HSET', run, 'sequence', int(sequence), 'batch', batch, 'batch_sequence', int(sequence), 'last_activity_at', int(at))
+ring(bell, id)
+return { 'OK', sequence, cancel }

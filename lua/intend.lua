@@ -1,0 +1,46 @@
+-- intend: the gate before a tool runs: checks lease, cancel request and earlier tries, and records the intention.
+-- keys: run log audit effects bell
+-- args: id fence call again:int requested unresolved record
+-- reply: GO sequence | RECEIPT record | FAILED record | UNRESOLVED record | CANCELLED version | FENCED | CLOSED state
+-- uses: clock int log bell
+-- An entry of `effects` is "status fence sequence record"; only the record is anything but words to this script.
+local r = redis.call('HMGET', run, 'state', 'fence', 'sequence', 'cancel_version')
+if r[2] ~= fence then
+  return { 'FENCED' }
+end
+local status, owner, known, stored
+local held = redis.call('HGET', effects, call)
+if held then
+  status, owner, known, stored = string.match(held, '^(%S+) (%S+) (%d+) (.*)$')
+end
+if status == 'receipt' then
+  return { 'RECEIPT', stored }
+end
+if status == 'failed' then
+  return { 'FAILED', stored }
+end
+if r[1] ~= 'running' then
+  return { 'CLOSED', r[1] }
+end
+if tonumber(r[4] or 0) > 0 then
+  return { 'CANCELLED', tonumber(r[4]) }
+end
+if status == 'intent' and owner == fence then
+  return { 'GO', tonumber(known) }
+end
+local at, sequence = now_ms(), tonumber(r[3]) + 1
+if status and again == 0 then
+  -- The owner that recorded the intention died before it could say what became of it: nobody may run it again unasked.
+  if status == 'intent' then
+    write_event(log, audit, sequence, at, 'tool.unresolved', unresolved)
+    redis.call('HSET', effects, call, 'unresolved ' .. owner .. ' ' .. int(sequence) .. ' ' .. stored)
+    redis.call('HSET', run, 'sequence', int(sequence), 'last_activity_at', int(at))
+    ring(bell, id)
+  end
+  return { 'UNRESOLVED', stored }
+end
+write_event(log, audit, sequence, at, 'tool.requested', requested)
+redis.call('HSET', effects, call, 'intent ' .. fence .. ' ' .. int(sequence) .. ' ' .. record)
+redis.call('HSET', run, 'sequence', int(sequence), 'last_activity_at', int(at))
+ring(bell, id)
+return { 'GO', sequence }

@@ -1,0 +1,24 @@
+-- release: the owner gives its run back, so that another worker goes on at once. It does not count as a loss.
+-- keys: run log audit queue bell wake
+-- args: id group agent fence cause
+-- reply: OK sequence | FENCED | CLOSED state
+-- uses: clock int log bell enqueue dequeue
+local r = redis.call('HMGET', run, 'state', 'fence', 'sequence', 'attempt', 'entry', 'released')
+if r[6] == fence then
+  return { 'OK', tonumber(r[3]) }
+end
+if r[2] ~= fence then
+  return { 'FENCED' }
+end
+if r[1] ~= 'running' then
+  return { 'CLOSED', r[1] }
+end
+local at, sequence, attempt = now_ms(), tonumber(r[3]) + 1, tonumber(r[4]) + 1
+write_event(log, audit, sequence, at, 'run.retrying', '{"attempt":' .. int(attempt) .. ',"cause":' .. cause .. '}')
+dequeue(queue, group, r[5])
+local entry = enqueue(queue, wake, agent, id)
+redis.call('HSET', run, 'state', 'queued', 'attempt', attempt, 'sequence', int(sequence), 'entry', entry, 'released', fence, 'fence', '',
+  'last_activity_at', int(at))
+redis.call('HDEL', run, 'lease_until')
+ring(bell, id)
+return { 'OK', sequence }

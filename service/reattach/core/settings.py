@@ -1,0 +1,38 @@
+"""Every setting, once: its name, default and meaning. Flags, environment variables and README's table follow from it."""
+
+from typing import Annotated
+
+import msgspec
+
+Meta = msgspec.Meta
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """How one process runs. Each field is a flag (``--lease``) and a variable (``REATTACH_LEASE``). Durations are seconds."""
+
+    host: Annotated[str, Meta(description="Address to listen on.")] = "127.0.0.1"
+    port: Annotated[int, Meta(description="Port to listen on; 0 picks a free one and prints it.", ge=0, le=65535)] = 8080
+    redis: Annotated[
+        str | None,
+        Meta(description="redis://, rediss://, unix://, redis+sentinel:// or redis+cluster:// URL. Without it: the embedded server."),
+    ] = None
+    data: Annotated[str, Meta(description="Folder of the embedded server.")] = "./.reattach"
+    prefix: Annotated[str, Meta(description="First part of every key.", pattern="^[a-z0-9_-]{1,32}$")] = "ra"
+    shards: Annotated[int, Meta(description="Number of shards; fixed by the first process that ever starts.", ge=1, le=100)] = 16
+    release: Annotated[str, Meta(description="release_id of runs that name none.", pattern=r"^[!-~]{1,128}$")] = "unreleased"
+    lease: Annotated[float, Meta(description="How long a worker owns a run without renewing.", ge=0.5, le=3600)] = 15.0
+    concurrency: Annotated[int, Meta(description="Runs one worker works on at the same time.", ge=1, le=10_000)] = 10
+    grace: Annotated[float, Meta(description="How long a stopping process may take to finish or hand over.", ge=0, le=3600)] = 10.0
+    keepalive: Annotated[float, Meta(description="Longest silence on a stream before a comment is sent.", ge=0.1, le=300)] = 15.0
+    stream_lifetime: Annotated[
+        float, Meta(description="Longest life of one stream, jittered to 80-100 %; the client resumes.", ge=1, le=86_400)
+    ] = 3600.0
+    write_timeout: Annotated[float, Meta(description="How long a viewer may take nothing before it is cut.", ge=0.5, le=600)] = 20.0
+    max_streams: Annotated[int, Meta(description="Streams one process serves; beyond: 503.", ge=1, le=1_000_000)] = 10_000
+    max_body: Annotated[int, Meta(description="Largest request body, bytes.", ge=1024, le=64 * 1024 * 1024)] = 1024 * 1024
+    max_payload: Annotated[int, Meta(description="Largest event payload or input, bytes.", ge=256, le=16 * 1024 * 1024)] = 256 * 1024
+    retain_deltas: Annotated[float, Meta(description="Delta-class events are replayable this long after the end.", ge=0.1)] = 600.0
+    retain_events: Annotated[float, Meta(description="All other events are kept this long after the end.", ge=0.1)] = 7 * 86_400.0
+    retain_run: Annotated[float, Meta(description="Record and terminal snapshot are kept this long after the end.", ge=0.1)] = 30 * 86_400.0
+    redis_timeout: Annotated[float, Meta(description="Longest wait for one Redis answer.", ge=0.05, le=60)] = 5.0
+    log_format: Annotated[str, Meta(description="auto, console or json.", pattern="^(auto|console|json)$")] = "auto"

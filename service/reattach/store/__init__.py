@@ -1,0 +1,32 @@
+"""The store: the only package that knows Redis."""
+
+from .bells import Bells, Ring, Wake, Wakes
+from .leases import Appended, Claim, Delivery, Finished, Intended, Lease, Parked, Renewal
+from .records import CancelReply, Created, RunPage
+from .runs import Read
+from .server import ServerFacts
+from .store import Store
+from .sweep import Sweep, SweepReport
+
+__all__ = [
+    "Appended",
+    "Bells",
+    "CancelReply",
+    "Claim",
+    "Created",
+    "Delivery",
+    "Finished",
+    "Intended",
+    "Lease",
+    "Parked",
+    "Read",
+    "Renewal",
+    "Ring",
+    "RunPage",
+    "ServerFacts",
+    "Store",
+    "Sweep",
+    "SweepReport",
+    "Wake",
+    "Wakes",
+]

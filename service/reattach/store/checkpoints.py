@@ -1,0 +1,121 @@
+"""Snapshots: the fold of a run's log, from the nearest stored fold on.
+
+The fold is always that of events 1 … `sequence` of the record it was read with; what is stored or kept in memory only makes it faster.
+"""
+
+from collections import OrderedDict
+from typing import Final
+
+import msgspec
+
+from ..core.errors import RunNotFound
+from ..core.fold import Fold
+from ..core.ids import is_run_id
+from ..core.run import RunRecord, bounds
+from ..core.snapshot import Snapshot
+from .keys import Keys
+from .records import pairs, to_event, to_record
+from .redis import Door
+from .scripts import load_scripts
+
+_PAGE: Final = 1000
+_KEPT: Final = 256
+_WORTH_STORING: Final = 500
+
+
+class Folded(msgspec.Struct, frozen=True, kw_only=True):
+    """A record, its fold at the record's sequence, and the lowest replayable sequence."""
+
+    record: RunRecord
+    fold: Fold
+    earliest_sequence: int
+
+
+class Checkpoints:
+    """Folds runs, stores folds, and lets a log's head go where a stored fold allows it."""
+
+    def __init__(self, door: Door, keys: Keys) -> None:
+        """Bind to a door and a set of key names."""
+        self._door = door
+        self._keys = keys
+        self._scripts = load_scripts()
+        self._recent: OrderedDict[str, Fold] = OrderedDict()
+
+    async def snapshot(self, run_id: str) -> Snapshot:
+        """The snapshot at the run's latest sequence.
+
+        Raises:
+            RunNotFound: There is no such run.
+            StoreUnavailable: Redis cannot be reached.
+        """
+        folded = await self.fold(run_id)
+        return folded.fold.view(folded.record, earliest_sequence=folded.earliest_sequence)
+
+    async def fold(self, run_id: str) -> Folded:
+        """Fold a run up to its latest sequence.
+
+        Raises:
+            RunNotFound: There is no such run.
+            StoreUnavailable: Redis cannot be reached.
+        """
+        if not is_run_id(run_id):
+            raise RunNotFound()
+        # Taken out while it is advanced, so that two requests never advance one fold at once.
+        fold = self._recent.pop(run_id, None) or Fold()
+        read_from = fold.sequence
+        while True:
+            reply = await self._door.run(self._scripts["read"], self._keys.of_run(run_id), fold.sequence, _PAGE)
+            if reply.word == "GONE":
+                raise RunNotFound()
+            record = to_record(pairs(reply.values[0]))
+            if record.sequence < fold.sequence:
+                # The store went back (a restore, a failover that lost writes): what we remembered is of a history that is no more.
+                fold, read_from = Fold(), 0
+                continue
+            if reply.values[3]:
+                fold = Fold.load(reply.values[3])
+                read_from = fold.sequence
+            for entry in reply.values[4]:
+                fold.apply(to_event(entry))
+            if fold.sequence >= record.sequence:
+                break
+        first = bounds(record, log_first=reply.integer(1) or None, audit_first=reply.integer(2) or None)
+        if fold.sequence - read_from >= _WORTH_STORING or (record.terminal and not record.sealed):
+            await self.store(record.run_id, fold)
+        self._remember(run_id, fold)
+        return Folded(record=record, fold=fold, earliest_sequence=first.earliest_sequence)
+
+    def _remember(self, run_id: str, fold: Fold) -> None:
+        known = self._recent.get(run_id)
+        if known is None or known.sequence < fold.sequence:
+            self._recent[run_id] = fold
+            self._recent.move_to_end(run_id)
+        while len(self._recent) > _KEPT:
+            self._recent.popitem(last=False)
+
+    async def store(self, run_id: str, fold: Fold) -> None:
+        """Store a fold; the one at the end of an ended run seals it, and its deltas may go after their time.
+
+        Raises:
+            StoreUnavailable: Redis cannot be reached; the same fold may be stored again.
+        """
+        await self._door.run(
+            self._scripts["checkpoint"], self._keys.of_run(run_id), run_id, fold.sequence, fold.covered, fold.floor, fold.dump()
+        )
+
+    async def trim(self, run_id: str, through: int) -> int:
+        """Forget a live log's head up to a sequence that a stored fold covers; the first sequence that is left.
+
+        More than what is covered is never forgotten: `through` is then lowered to it.
+
+        Raises:
+            RunNotFound: There is no such run.
+            StoreUnavailable: Redis cannot be reached.
+        """
+        keys = self._keys.of_run(run_id)
+        reply = await self._door.run(self._scripts["trim"], keys, through)
+        if reply.word == "UNCOVERED":
+            reply = await self._door.run(self._scripts["trim"], keys, reply.integer(0))
+        if reply.word == "GONE":
+            raise RunNotFound()
+        return reply.integer(0)

@@ -1,0 +1,254 @@
+"""Runs as their clients see them: create, read, list, cancel, answer."""
+
+import asyncio
+from typing import Any, Final
+
+import msgspec
+
+from ..core.cursor import LogBounds
+from ..core.errors import IdempotencyKeyReused, RunNotFound, WaitNotOpen
+from ..core.ids import digest, is_run_id, new_run_id, new_token, shard_for, shard_of
+from ..core.payload import to_json
+from ..core.run import NewRun, RunRecord, bounds
+from ..core.snapshot import Snapshot
+from .checkpoints import Checkpoints
+from .keys import Keys, idempotency_name, session_shard
+from .records import CancelReply, Created, RunPage, new_fields, pairs, to_record
+from .redis import Door
+from .scripts import GROUP, Reply, load_scripts
+
+_RESERVATION_MS: Final = 86_400_000
+_SCAN: Final = 200
+
+
+class Read(msgspec.Struct, frozen=True, kw_only=True):
+    """A record and what its log can replay, read at one instant."""
+
+    record: RunRecord
+    bounds: LogBounds
+
+
+class Runs:
+    """The clients' side of the store."""
+
+    def __init__(self, door: Door, keys: Keys, checkpoints: Checkpoints) -> None:
+        """Bind to a store's parts."""
+        self._door = door
+        self._keys = keys
+        self._checkpoints = checkpoints
+        self._scripts = load_scripts()
+
+    async def create(self, new: NewRun, *, key: str | None, fingerprint: str) -> Created:
+        """Create a run, or find the one that this idempotency key named before.
+
+        With a key it takes two steps, since a session's runs live in the session's shard and a key's record in the key's: the key first
+        reserves a run id, then the run is created under it. A crash between them leaves nothing visible, and a retry goes on with the
+        same id.
+
+        Args:
+            new: What to create; its JSON fields were checked at the edge.
+            key: The caller's idempotency key.
+            fingerprint: Digest of the request's body as parsed JSON.
+
+        Raises:
+            IdempotencyKeyReused: The key was used with another body.
+            StoreUnavailable: Redis cannot be reached; nothing was created, or the same key returns the run.
+        """
+        name = None if key is None else idempotency_name(new.tenant, new.initiator, key)
+        run_id = new_run_id(self._shard(new, name))
+        if name is not None:
+            reply = await self._door.run(
+                self._scripts["reserve"], {"idempotency": self._keys.idempotency(name)}, run_id, fingerprint, _RESERVATION_MS
+            )
+            if reply.word == "REUSED":
+                raise IdempotencyKeyReused()
+            run_id = reply.text(0)
+        created = await self._create(run_id, new, name, fingerprint)
+        return Created(record=await self.load(run_id), replayed=created.word == "EXISTS")
+
+    def _shard(self, new: NewRun, name: str | None) -> int:
+        if new.session_id is not None:
+            return session_shard(new.tenant, new.session_id, self._keys.shards)
+        return shard_for(name or digest(new_token()), self._keys.shards)
+
+    async def _create(self, run_id: str, new: NewRun, name: str | None, fingerprint: str) -> Reply:
+        tag = shard_of(run_id)
+        if new.resource_scope is None:
+            new = msgspec.structs.replace(new, resource_scope=f"{new.tenant}/{run_id}")
+        keys = self._keys.of_run(run_id, new.agent)
+        keys["tenant"] = self._keys.tenant_runs(tag, new.tenant)
+        keys["session"] = None if new.session_id is None else self._keys.session_runs(tag, new.tenant, new.session_id)
+        about = {"agent": new.agent, "initiator": new.initiator, "session_id": new.session_id, "parent_run_id": new.parent_run_id}
+        payload = to_json({k: v for k, v in about.items() if v is not None}, max_bytes=1 << 20, what="run.created")
+        fields = new_fields(new, idempotency=None if name is None else self._keys.idempotency(name), fingerprint=fingerprint)
+        return await self._door.run(self._scripts["create"], keys, run_id, GROUP, new.agent, new_token(), payload, *fields)
+
+    async def load(self, run_id: str) -> RunRecord:
+        """The record alone.
+
+        Raises:
+            RunNotFound: There is no such run, or the text is not a run id.
+        """
+        self._check(run_id)
+        flat = await self._door.call("HGETALL", self._keys.run(run_id))
+        if not flat:
+            raise RunNotFound()
+        return to_record(pairs(flat))
+
+    async def read(self, run_id: str) -> Read:
+        """The record and the bounds of its log, at one instant.
+
+        Raises:
+            RunNotFound: There is no such run, or the text is not a run id.
+        """
+        self._check(run_id)
+        reply = await self._door.run(self._scripts["read"], self._keys.of_run(run_id), 0, 0)
+        if reply.word == "GONE":
+            raise RunNotFound()
+        record = to_record(pairs(reply.values[0]))
+        return Read(record=record, bounds=bounds(record, log_first=reply.integer(1) or None, audit_first=reply.integer(2) or None))
+
+    async def snapshot(self, run_id: str) -> Snapshot:
+        """The fold of the run's events 1 … its latest sequence.
+
+        Raises:
+            RunNotFound: There is no such run, or the text is not a run id.
+        """
+        return await self._checkpoints.snapshot(run_id)
+
+    async def page(
+        self,
+        tenant: str,
+        *,
+        state: str | None = None,
+        session_id: str | None = None,
+        agent: str | None = None,
+        limit: int = 50,
+        before: str | None = None,
+    ) -> RunPage:
+        """A tenant's runs, newest first.
+
+        Args:
+            tenant: Whose runs.
+            state: Only runs in this state.
+            session_id: Only runs of this session.
+            agent: Only runs of this agent.
+            limit: Most runs on the page.
+            before: The last run id of the page before; an id that is unknown by now starts from the top of nothing older: an empty page.
+        """
+        names = self._lists(tenant, session_id)
+        below: tuple[int, str] | None = None
+        if before is not None:
+            try:
+                below = ((await self.load(before)).created_at, before)
+            except RunNotFound:
+                return RunPage(runs=(), next_before=None)
+        found: list[RunRecord] = []
+        while len(found) <= limit:
+            ids = await self._older(names, below)
+            if not ids:
+                return RunPage(runs=tuple(found[:limit]), next_before=None)
+            below = ids[-1]
+            for record in await self._records([run_id for _, run_id in ids]):
+                if record.tenant == tenant and state in (None, record.state) and agent in (None, record.agent):
+                    found.append(record)
+        return RunPage(runs=tuple(found[:limit]), next_before=found[limit - 1].run_id)
+
+    def _lists(self, tenant: str, session_id: str | None) -> list[str]:
+        if session_id is None:
+            return [self._keys.tenant_runs(tag, tenant) for tag in self._keys.tags]
+        tag = f"{session_shard(tenant, session_id, self._keys.shards):02d}"
+        return [self._keys.session_runs(tag, tenant, session_id)]
+
+    async def _older(self, names: list[str], below: tuple[int, str] | None) -> list[tuple[int, str]]:
+        """The next up to `_SCAN` (creation time, run id) below a place in the order, over all shards."""
+        top = "+inf" if below is None else str(below[0])
+        merged: list[tuple[int, str]] = []
+        calls = (self._door.call("ZREVRANGEBYSCORE", name, top, "-inf", "WITHSCORES", "LIMIT", 0, _SCAN + 1) for name in names)
+        for flat in await asyncio.gather(*calls):
+            merged += [(int(float(score)), member.decode()) for member, score in zip(flat[::2], flat[1::2], strict=True)]
+        if below is not None:
+            merged = [place for place in merged if place < below]
+        return sorted(merged, reverse=True)[:_SCAN]
+
+    async def _records(self, ids: list[str]) -> list[RunRecord]:
+        replies: list[Any] = await asyncio.gather(*(self._door.call("HGETALL", self._keys.run(i)) for i in ids))
+        return [to_record(pairs(flat)) for flat in replies if flat]
+
+    async def cancel(self, run_id: str, *, by: str, reason: str | None, key: str | None, fingerprint: str) -> CancelReply:
+        """Record a request to stop; a run that no worker holds ends at once.
+
+        Raises:
+            RunNotFound: There is no such run.
+            IdempotencyKeyReused: The key asked for a cancel with another body before.
+        """
+        record = await self.load(run_id)
+        about = {"cancel_version": 1, "by": by} | ({} if reason is None else {"reason": reason})
+        name = "" if key is None else idempotency_name(record.tenant, by, key)
+        reply = await self._door.run(
+            self._scripts["cancel"],
+            self._keys.of_run(run_id, record.agent),
+            run_id,
+            GROUP,
+            name,
+            fingerprint,
+            to_json(about, max_bytes=1 << 20, what="cancel"),
+        )
+        match reply.word:
+            case "DONE":
+                return CancelReply(disposition=reply.text(0), sequence=reply.integer(1))
+            case "PENDING":
+                return CancelReply(disposition="cancellation_pending", sequence=reply.integer(1))
+            case "TERMINAL":
+                return CancelReply(disposition="already_terminal", sequence=reply.integer(1))
+            case "REUSED":
+                raise IdempotencyKeyReused()
+            case _:
+                raise RunNotFound()
+
+    async def answer(self, run_id: str, *, wait_id: str, value: bytes, by: str, key: str | None, fingerprint: str) -> int:
+        """Answer a waiting run, once; the sequence of `input.received`.
+
+        Args:
+            run_id: The run.
+            wait_id: Which wait; see the snapshot's ``waiting``.
+            value: JSON text, checked at the edge.
+            by: Who answers.
+            key: The caller's idempotency key: the same answer again is the same answer.
+            fingerprint: Digest of the request's body.
+
+        Raises:
+            RunNotFound: There is no such run.
+            WaitNotOpen: The run does not wait, or not for this, or was answered before.
+            IdempotencyKeyReused: The key gave another answer before.
+        """
+        record = await self.load(run_id)
+        name = "" if key is None else idempotency_name(record.tenant, by, key)
+        input_id = f"input_{digest(run_id, wait_id, name or new_token())[:20]}"
+        about = {"input_id": input_id, "wait_id": wait_id, "by": by, "value": msgspec.Raw(value)}
+        reply = await self._door.run(
+            self._scripts["signal"],
+            self._keys.of_run(run_id, record.agent),
+            run_id,
+            record.agent,
+            wait_id,
+            f'"{input_id}"',
+            name,
+            fingerprint,
+            msgspec.json.encode(about),
+            value,
+        )
+        match reply.word:
+            case "OK" | "SEEN":
+                return reply.integer(0)
+            case "REUSED":
+                raise IdempotencyKeyReused()
+            case "GONE":
+                raise RunNotFound()
+            case _:
+                raise WaitNotOpen(f"the run is {record.state}; its open wait, if any, is in the snapshot's waiting.wait_id")
+
+    @staticmethod
+    def _check(run_id: str) -> None:
+        if not is_run_id(run_id):
+            raise RunNotFound()

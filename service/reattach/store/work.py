@@ -1,0 +1,327 @@
+"""The workers' side of the store: take, claim, renew, append, intend, commit, park, finish, release.
+
+Every call is idempotent: the worker's fence and its own numbers make a repeat recognisable, so a lost reply never doubles or loses anything.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final, Literal
+
+import msgspec
+import structlog
+
+from ..core.errors import BatchGap, EffectUnresolved, InvalidRequest, LeaseLost, Nondeterminism, RunClosed
+from ..core.event import TOOL_COMPLETED, TOOL_FAILED, Draft
+from ..core.ids import is_run_id, new_token, shard_of
+from ..core.payload import to_json
+from ..core.receipt import Effect, EffectCall, decode_effect
+from ..core.settings import Settings
+from .keys import Keys
+from .leases import Appended, Claim, Delivery, Finished, Intended, Lease, Parked, Renewal
+from .records import pairs, to_record
+from .redis import Door
+from .scripts import GROUP, Reply, load_scripts
+
+_log = structlog.get_logger("reattach.work")
+_ID: Final = re.compile(r"[A-Za-z0-9_.:#/@-]{1,128}")
+_LARGEST: Final = 1 << 26
+_KINDS: Final[dict[str, Literal["receipt", "failed", "unresolved"]]] = {
+    "RECEIPT": "receipt",
+    "FAILED": "failed",
+    "UNRESOLVED": "unresolved",
+}
+
+
+class Work:
+    """What a worker can do with runs."""
+
+    def __init__(self, door: Door, keys: Keys, settings: Settings) -> None:
+        """Bind to a door, a set of key names, and the lease time."""
+        self._door = door
+        self._keys = keys
+        self._lease_ms = int(settings.lease * 1000)
+        self._scripts = load_scripts()
+        self._turn = 0
+
+    async def take(self, agent: str, consumer: str, *, limit: int = 1) -> list[Delivery]:
+        """Entries of this agent's queues that nobody has, without waiting. The shard that is asked first rotates.
+
+        An entry whose reply is lost on the way here stays in the pending list and is returned to the queue by a sweep.
+
+        Raises:
+            StoreUnavailable: Redis cannot be reached.
+        """
+        found: list[Delivery] = []
+        tags = self._keys.tags
+        self._turn += 1
+        for i in range(len(tags)):
+            tag = tags[(self._turn + i) % len(tags)]
+            found += await self._take(tag, agent, consumer, limit - len(found))
+            if len(found) >= limit:
+                break
+        return found
+
+    async def _take(self, tag: str, agent: str, consumer: str, count: int) -> list[Delivery]:
+        queue = self._keys.queue(tag, agent)
+        try:
+            reply = await self._door.once("XREADGROUP", "GROUP", GROUP, consumer, "COUNT", count, "STREAMS", queue, ">")
+        except Exception as e:
+            if "NOGROUP" in str(e):
+                return []
+            raise
+        found: list[Delivery] = []
+        for _, entries in reply or ():
+            for entry, fields in entries:
+                named = pairs(fields or [])
+                run_id = named.get("run", b"").decode("utf-8", "replace")
+                if not is_run_id(run_id) or shard_of(run_id) != tag:
+                    await self._set_aside(tag, agent, entry)
+                    continue
+                found.append(Delivery(run_id=run_id, agent=agent, shard=tag, entry=entry.decode()))
+        return found
+
+    async def _set_aside(self, tag: str, agent: str, entry: bytes) -> None:
+        keys = {"queue": self._keys.queue(tag, agent), "poison": self._keys.poison(tag, agent)}
+        await self._door.run(self._scripts["setaside"], keys, GROUP, entry)
+        _log.error("queue.entry_set_aside", agent=agent, shard=tag, entry=entry.decode(), kept_in=keys["poison"])
+
+    async def claim(self, d: Delivery, *, consumer: str, worker: str, max_losses: int, backoff_ms: int) -> Claim | None:
+        """Become the owner of a delivered run; None when it has ended, was cancelled, or belongs to another entry or owner by now.
+
+        Args:
+            d: From `take`.
+            consumer: The name `take` was called with.
+            worker: Name for people, in `run.started`.
+            max_losses: Owners that may be lost before the run fails with ``worker_lost``.
+            backoff_ms: Pause before the second retry; it doubles from then on.
+
+        Raises:
+            StoreUnavailable: Redis cannot be reached; the entry comes back by a sweep.
+        """
+        fence = new_token()
+        name = to_json(worker, max_bytes=1024, what="worker", want_object=False)
+        keys = self._keys.of_run(d.run_id, d.agent)
+        reply = await self._door.run(
+            self._scripts["claim"], keys, d.run_id, GROUP, d.entry, consumer, fence, self._lease_ms, name, max_losses, backoff_ms
+        )
+        if reply.word != "OK":
+            return None
+        lease = Lease(run_id=d.run_id, agent=d.agent, fence=fence, entry=d.entry, consumer=consumer, attempt=reply.integer(0))
+        stored_run = pairs(await self._door.call("HGETALL", self._keys.run(d.run_id)))
+        effects: dict[str, Effect] = {}
+        answers: dict[str, bytes] = {}
+        for field, value in pairs(await self._door.call("HGETALL", self._keys.effects(d.run_id))).items():
+            status, _, _, stored = value.split(b" ", 3)
+            if field.startswith("wait:"):
+                if status == b"answered":
+                    answers[field[5:]] = stored
+            else:
+                effects[field] = decode_effect(stored)
+        resumed = stored_run.get("resumed") == b"1"
+        return Claim(lease=lease, record=to_record(stored_run), effects=effects, answers=answers, resumed=resumed)
+
+    async def renew(self, lease: Lease) -> Renewal:
+        """Prolong a lease by the lease time from now, on the server's clock.
+
+        Raises:
+            LeaseLost: Another owner, or nobody, holds the run.
+            RunClosed: The run has ended.
+            StoreUnavailable: Redis cannot be reached.
+        """
+        reply = await self._door.run(
+            self._scripts["renew"], self._of(lease), GROUP, lease.entry, lease.consumer, lease.fence, self._lease_ms
+        )
+        self._owned(reply)
+        return Renewal(cancel_version=reply.integer(0))
+
+    async def append(self, lease: Lease, batch: int, drafts: Sequence[Draft]) -> Appended:
+        """Append events as one batch, all or none.
+
+        Args:
+            lease: The acquisition to write under.
+            batch: 1, 2, 3 … within the lease. A repeat of the last number answers as the first time and writes nothing.
+            drafts: The events; their types were checked by `core.event.check_type`.
+
+        Raises:
+            LeaseLost: Another owner, or nobody, holds the run.
+            RunClosed: The run has ended.
+            BatchGap: An earlier number is missing.
+            StoreUnavailable: Redis cannot be reached; send the same batch again.
+        """
+        flat: list[Any] = []
+        for draft in drafts:
+            flat += (draft.type, draft.payload, draft.scope or "")
+        reply = await self._door.run(self._scripts["append"], self._of(lease), lease.run_id, lease.fence, batch, *flat)
+        if reply.word == "GAP":
+            raise BatchGap(f"batch {reply.integer(0)} has to come before batch {batch}", expected=reply.integer(0))
+        self._owned(reply)
+        return Appended(sequence=reply.integer(0), cancel_version=reply.integer(1))
+
+    async def intend(self, lease: Lease, call: EffectCall, *, again: bool = False) -> Intended:
+        """Ask the gate before a tool runs: one command checks lease, cancel request and earlier tries, and records `tool.requested`.
+
+        Args:
+            lease: The acquisition to act under.
+            call: The tool call.
+            again: Run it although an earlier owner may have run it: the caller's policy says so, or the tool only reads.
+
+        Raises:
+            LeaseLost: Another owner, or nobody, holds the run.
+            RunClosed: The run has ended.
+            Nondeterminism: This call id was used for another tool.
+            InvalidRequest: The call id is outside its alphabet.
+            StoreUnavailable: Redis cannot be reached; ask again.
+        """
+        self._check_id(call.call_id, "call_id")
+        about: dict[str, Any] = {"tool_call_id": call.call_id, "tool": call.tool}
+        requested = to_json(about | {"arguments": msgspec.Raw(call.arguments)}, max_bytes=_LARGEST, what="arguments")
+        record = Effect(call_id=call.call_id, tool=call.tool, arguments=call.arguments, status="intent", mutating=call.mutating)
+        reply = await self._door.run(
+            self._scripts["intend"],
+            self._of(lease),
+            lease.run_id,
+            lease.fence,
+            call.call_id,
+            int(again),
+            requested,
+            to_json(about | {"why": "worker_lost"}, max_bytes=_LARGEST, what="tool"),
+            record.encode(),
+        )
+        match reply.word:
+            case "GO":
+                return Intended(kind="go", effect=None, sequence=reply.integer(0))
+            case "CANCELLED":
+                return Intended(kind="cancelled", effect=None, sequence=0)
+            case "RECEIPT" | "FAILED" | "UNRESOLVED":
+                effect = decode_effect(reply.values[0])
+                if effect.tool != call.tool:
+                    raise Nondeterminism(f"call id {call.call_id} was {effect.tool} in an earlier attempt, now it is {call.tool}")
+                return Intended(kind=_KINDS[reply.word], effect=effect, sequence=0)
+            case _:
+                self._owned(reply)
+                raise AssertionError("unreachable")
+
+    async def commit(self, lease: Lease, effect: Effect) -> Appended:
+        """Record what became of a tool call: status ``receipt`` or ``failed``. A cancel request does not stop it.
+
+        Raises:
+            LeaseLost: Another owner, or nobody, holds the run. The effect is then unresolved for the next attempt.
+            RunClosed: The run has ended.
+            EffectUnresolved: No intention is recorded for this call id.
+            StoreUnavailable: Redis cannot be reached; commit again.
+        """
+        about: dict[str, Any] = {"tool_call_id": effect.call_id, "tool": effect.tool}
+        for name in ("receipt_id", "result_version"):
+            if getattr(effect, name) is not None:
+                about[name] = getattr(effect, name)
+        for name in ("result", "error"):
+            if getattr(effect, name) is not None:
+                about[name] = msgspec.Raw(getattr(effect, name))
+        reply = await self._door.run(
+            self._scripts["commit"],
+            self._of(lease),
+            lease.run_id,
+            lease.fence,
+            effect.call_id,
+            effect.status,
+            TOOL_FAILED if effect.status == "failed" else TOOL_COMPLETED,
+            msgspec.json.encode(about),
+            effect.encode(),
+            int(effect.mutating),
+        )
+        if reply.word == "MISSING":
+            raise EffectUnresolved(f"tool call {effect.call_id} has no recorded intention")
+        self._owned(reply)
+        return Appended(sequence=reply.integer(0), cancel_version=reply.integer(1))
+
+    async def park(
+        self, lease: Lease, *, wait_id: str, reason: str, prompt: str | None = None, timeout_ms: int | None, sleep: bool = False
+    ) -> Parked:
+        """Give the run up until it is answered or its time comes.
+
+        Args:
+            lease: The acquisition to act under.
+            wait_id: Name of the wait, the same in every attempt.
+            reason: Why it waits, for people and forms.
+            prompt: What to ask a person.
+            timeout_ms: The limit, counted from now on the server's clock; None for no limit.
+            sleep: The limit is the purpose: the run goes on then, instead of failing with ``wait_expired``.
+
+        Raises:
+            LeaseLost: Another owner, or nobody, holds the run.
+            RunClosed: The run has ended.
+            InvalidRequest: The wait id is outside its alphabet.
+            StoreUnavailable: Redis cannot be reached; park again.
+        """
+        self._check_id(wait_id, "wait_id")
+        about: dict[str, Any] = {"wait_id": wait_id, "reason": reason}
+        if prompt is not None:
+            about["prompt"] = prompt
+        payload = to_json(about, max_bytes=_LARGEST, what="wait")
+        reply = await self._door.run(
+            self._scripts["park"],
+            self._of(lease),
+            lease.run_id,
+            GROUP,
+            lease.fence,
+            wait_id,
+            "resume" if sleep else "fail",
+            timeout_ms or 0,
+            payload,
+        )
+        match reply.word:
+            case "PARKED":
+                return Parked(kind="parked")
+            case "ANSWERED":
+                return Parked(kind="answered", value=reply.values[0])
+            case "CANCELLED":
+                return Parked(kind="cancelled")
+            case _:
+                self._owned(reply)
+                raise AssertionError("unreachable")
+
+    async def finish(self, lease: Lease, *, state: str, outcome: bytes | None = None, error: bytes | None = None) -> Finished:
+        """End the run. The first terminal writer wins.
+
+        Args:
+            lease: The acquisition to act under.
+            state: ``succeeded``, ``failed``, or ``cancelled`` where a cancel was requested (its disposition follows from the receipts).
+            outcome: JSON text of the result, for ``succeeded``.
+            error: JSON object text with code and message, for ``failed``.
+
+        Raises:
+            LeaseLost: Another owner, or nobody, holds the run.
+            RunClosed: The run is not running, or no cancel was requested.
+            StoreUnavailable: Redis cannot be reached; finish again.
+        """
+        payload = b'{"outcome":%b}' % (outcome or b"null") if state == "succeeded" else b'{"error":%b}' % (error or b"null")
+        reply = await self._door.run(self._scripts["finish"], self._of(lease), lease.run_id, GROUP, lease.fence, state, payload)
+        self._owned(reply)
+        return Finished(state=reply.text(0), disposition=reply.text(1) or None, sequence=reply.integer(2))
+
+    async def release(self, lease: Lease, *, cause: str) -> None:
+        """Give the run back so that another worker goes on at once; it does not count as a loss.
+
+        Raises:
+            LeaseLost: Another owner, or nobody, holds the run.
+            RunClosed: The run has ended.
+            StoreUnavailable: Redis cannot be reached; release again.
+        """
+        name = to_json(cause, max_bytes=1024, what="cause", want_object=False)
+        reply = await self._door.run(self._scripts["release"], self._of(lease), lease.run_id, GROUP, lease.agent, lease.fence, name)
+        self._owned(reply)
+
+    def _of(self, lease: Lease) -> dict[str, str | None]:
+        return self._keys.of_run(lease.run_id, lease.agent)
+
+    @staticmethod
+    def _owned(reply: Reply) -> None:
+        if reply.word == "FENCED":
+            raise LeaseLost()
+        if reply.word == "CLOSED":
+            raise RunClosed(f"the run is {reply.text(0)}", state=reply.text(0))
+
+    @staticmethod
+    def _check_id(text: str, what: str) -> None:
+        if _ID.fullmatch(text) is None or text.startswith("wait:"):
+            raise InvalidRequest(f"{what} is 1 to 128 characters of A-Z a-z 0-9 _ . : # / @ - and does not begin with wait:", field=what)

@@ -7,8 +7,8 @@ local pending = redis.call('XPENDING', queue, group, entry, entry, 1)
 if #pending == 0 then
   return { 'GONE' }
 end
-local r = redis.call('HMGET', run, 'state', 'entry', 'lease_until', 'sequence', 'attempt', 'losses', 'max_losses', 'backoff', 'cancel_version',
-  'receipts')
+local r = redis.call('HMGET', run, 'state', 'entry', 'lease_until', 'sequence', 'attempt', 'losses', 'max_losses', 'backoff',
+  'cancel_version', 'receipts')
 local at = now_ms()
 if (r[1] ~= 'queued' and r[1] ~= 'running') or r[2] ~= entry then
   dequeue(queue, group, entry)

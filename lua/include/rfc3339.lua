@@ -6,7 +6,8 @@ local function rfc3339(ms)
   local shifted = days + 719468
   local era = math.floor(shifted / 146097)
   local day_of_era = shifted - era * 146097
-  local year_of_era = math.floor((day_of_era - math.floor(day_of_era / 1460) + math.floor(day_of_era / 36524) - math.floor(day_of_era / 146096)) / 365)
+  local leap_days = math.floor(day_of_era / 1460) - math.floor(day_of_era / 36524) + math.floor(day_of_era / 146096)
+  local year_of_era = math.floor((day_of_era - leap_days) / 365)
   local day_of_year = day_of_era - (365 * year_of_era + math.floor(year_of_era / 4) - math.floor(year_of_era / 100))
   local from_march = math.floor((5 * day_of_year + 2) / 153)
   local month = from_march < 10 and from_march + 3 or from_march - 9

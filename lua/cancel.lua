@@ -3,7 +3,7 @@
 -- args: id group key fingerprint requested
 -- reply: DONE disposition sequence | PENDING version sequence | TERMINAL state sequence | REUSED | GONE
 -- uses: clock int log bell ending
-local r = redis.call('HMGET', run, 'state', 'sequence', 'cancel_version', 'cancel_key', 'cancel_fingerprint', 'disposition', 'receipts')
+local r = redis.call('HMGET', run, 'state', 'sequence', 'cancel_version', 'cancel_key', 'cancel_fingerprint', 'disposition')
 local state, sequence, version = r[1], tonumber(r[2]), tonumber(r[3] or 0)
 if not state then
   return { 'GONE' }
@@ -31,8 +31,6 @@ if state == 'running' then
   redis.call('XADD', wake, 'MAXLEN', '~', 1000, '*', 'cancel', id)
   return { 'PENDING', version, sequence }
 end
-local disposition = tonumber(r[7] or 0) > 0 and 'cancelled_after_effect' or 'cancelled_before_effect'
 local k = { run = run, log = log, audit = audit, effects = effects, snapshot = snapshot, queue = queue, timers = timers, bell = bell }
-end_run(k, id, group, at, sequence + 1, 'cancelled', 'run.cancelled', '{"disposition":"' .. disposition .. '"}',
-  { 'disposition', disposition })
-return { 'DONE', disposition, sequence + 1 }
+local last, disposition = end_run(k, id, group, at, sequence, 'cancelled')
+return { 'DONE', disposition, last }

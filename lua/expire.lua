@@ -15,9 +15,9 @@ end
 local sequence = tonumber(r[5]) + 1
 if r[3] == 'fail' then
   local k = { run = run, log = log, audit = audit, effects = effects, snapshot = snapshot, queue = queue, timers = timers, bell = bell }
-  end_run(k, id, group, at, sequence, 'failed', 'run.failed',
-    '{"error":{"code":"wait_expired","message":"Nobody answered within the wait\'s limit."}}', {})
-  return { 'FAILED', sequence }
+  local last = end_run(k, id, group, at, sequence - 1, 'failed',
+    '{"error":{"code":"wait_expired","message":"Nobody answered within the wait\'s limit."}}')
+  return { 'FAILED', last }
 end
 write_event(log, audit, sequence, at, 'input.received', '{"input_id":null,"wait_id":"' .. r[2] .. '","by":"timer","value":null}')
 redis.call('HSET', effects, 'wait:' .. r[2], 'answered :- ' .. int(sequence) .. ' null')

@@ -1,14 +1,14 @@
 -- reclaim: takes back one entry of the list of leases whose owner is gone. Any number of sweepers may call it at once.
 -- keys: run log audit effects snapshot queue timers bell wake
 -- args: id group agent entry lease:int
--- reply: RETRY attempt delay | REQUEUED | FAILED sequence | HELD | GONE
+-- reply: RETRY attempt delay | REQUEUED | ENDED sequence | HELD | GONE
 -- uses: clock int log bell enqueue dequeue ending
 local pending = redis.call('XPENDING', queue, group, entry, entry, 1)
 if #pending == 0 then
   return { 'GONE' }
 end
 local r = redis.call('HMGET', run, 'state', 'entry', 'lease_until', 'sequence', 'attempt', 'losses', 'max_losses', 'backoff',
-  'cancel_version', 'receipts')
+  'cancel_version')
 local at = now_ms()
 if (r[1] ~= 'queued' and r[1] ~= 'running') or r[2] ~= entry then
   dequeue(queue, group, entry)
@@ -27,20 +27,20 @@ if tonumber(r[3] or 0) > at then
   return { 'HELD' }
 end
 local k = { run = run, log = log, audit = audit, effects = effects, snapshot = snapshot, queue = queue, timers = timers, bell = bell }
-local sequence, attempt, losses = tonumber(r[4]) + 1, tonumber(r[5]) + 1, tonumber(r[6] or 0) + 1
-if r[9] then
-  -- A stop was asked for and its worker is gone: there is nobody left to interrupt.
-  local disposition = tonumber(r[10] or 0) > 0 and 'cancelled_after_effect' or 'cancelled_before_effect'
-  end_run(k, id, group, at, sequence, 'cancelled', 'run.cancelled', '{"disposition":"' .. disposition .. '"}',
-    { 'disposition', disposition, 'fence', '' })
-  return { 'FAILED', sequence }
+local sequence, attempt, losses = tonumber(r[4]), tonumber(r[5]) + 1, tonumber(r[6] or 0) + 1
+if r[9] or losses >= tonumber(r[7]) then
+  redis.call('HSET', run, 'losses', losses, 'fence', '')
+  local last
+  if r[9] then
+    -- A stop was asked for and the worker is gone: there is nobody left to interrupt.
+    last = end_run(k, id, group, at, sequence, 'cancelled')
+  else
+    last = end_run(k, id, group, at, sequence, 'failed',
+      '{"error":{"code":"worker_lost","message":"The worker was lost ' .. int(losses) .. ' times; no attempt is left."}}')
+  end
+  return { 'ENDED', last }
 end
-if losses >= tonumber(r[7]) then
-  end_run(k, id, group, at, sequence, 'failed', 'run.failed',
-    '{"error":{"code":"worker_lost","message":"The worker was lost ' .. int(losses) .. ' times; no attempt is left."}}',
-    { 'losses', losses, 'fence', '' })
-  return { 'FAILED', sequence }
-end
+sequence = sequence + 1
 write_event(log, audit, sequence, at, 'run.retrying', '{"attempt":' .. int(attempt) .. ',"cause":"worker_lost"}')
 dequeue(queue, group, entry)
 -- The first retry is at once; then 1, 2, 4 … times the backoff, so that a run that kills its workers does not kill them quickly.

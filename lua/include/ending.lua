@@ -1,12 +1,45 @@
 -- uses: int log dequeue bell
+-- Mutating calls whose intention has no receipt: nobody knows whether they took effect.
+local function open_calls(effects)
+  local found, all = {}, redis.call('HGETALL', effects)
+  for i = 1, #all, 2 do
+    local owner, record = string.match(all[i + 1], '^intent (%S+) %d+ (.*)$')
+    -- Decoded for a name and a flag only: nothing that came through cjson is carried on as a payload.
+    local call = record and cjson.decode(record)
+    if call and call.mutating then
+      found[#found + 1] = { id = all[i], tool = call.tool, owner = owner, record = record }
+    end
+  end
+  table.sort(found, function(a, b) return a.id < b.id end)
+  return found
+end
+
 -- Ends a run: its last event, its state, the expiry of everything it owns, and what is still to be done for it, in one command.
--- The log keeps the long expiry until the terminal snapshot is stored: the command `checkpoint` shortens it then, so that a
--- text that only its deltas carry is never lost because nobody was there to fold it.
--- `k` has the keys run log audit effects snapshot queue timers bell; the caller has passed every guard.
-local function end_run(k, id, group, at, sequence, state, kind, payload, fields)
-  local r = redis.call('HMGET', k.run, 'entry', 'retain_events', 'retain_run', 'listed_in', 'idempotency', 'fingerprint')
-  write_event(k.log, k.audit, sequence, at, kind, payload)
-  redis.call('HSET', k.run, 'state', state, 'sequence', int(sequence), 'finished_at', int(at), 'last_activity_at', int(at), unpack(fields))
+-- An effect that may have happened is named `tool.unresolved` first, and a cancelled run that has one was not cancelled before it.
+-- The log keeps the long expiry until the terminal snapshot is stored: `checkpoint` shortens it then, so that a text that only its
+-- deltas carry is never lost because nobody was there to fold it.
+-- `k` has the keys run log audit effects snapshot queue timers bell; the caller has passed every guard. Returns sequence, disposition.
+local function end_run(k, id, group, at, sequence, state, payload)
+  local r = redis.call('HMGET', k.run, 'entry', 'retain_events', 'retain_run', 'listed_in', 'idempotency', 'fingerprint', 'cancel_version',
+    'receipts')
+  local open = open_calls(k.effects)
+  for _, call in ipairs(open) do
+    sequence = sequence + 1
+    write_event(k.log, k.audit, sequence, at, 'tool.unresolved',
+      '{"tool_call_id":' .. cjson.encode(call.id) .. ',"tool":' .. cjson.encode(call.tool) .. ',"why":"run_ended"}')
+    redis.call('HSET', k.effects, call.id, 'unresolved ' .. call.owner .. ' ' .. int(sequence) .. ' ' .. call.record)
+  end
+  local disposition = ''
+  if state == 'cancelled' then
+    disposition = (tonumber(r[8] or 0) > 0 or #open > 0) and 'cancelled_after_effect' or 'cancelled_before_effect'
+    payload = '{"disposition":"' .. disposition .. '"}'
+  elseif r[7] then
+    disposition = 'already_terminal'
+  end
+  sequence = sequence + 1
+  write_event(k.log, k.audit, sequence, at, 'run.' .. state, payload)
+  redis.call('HSET', k.run, 'state', state, 'sequence', int(sequence), 'finished_at', int(at), 'last_activity_at', int(at),
+    'disposition', disposition, 'unresolved', #open)
   redis.call('HDEL', k.run, 'entry', 'lease_until', 'wait_id', 'wait_mode', 'wait_until', 'resume')
   dequeue(k.queue, group, r[1])
   local events_until, run_until = int(at + tonumber(r[2])), int(at + tonumber(r[3]))
@@ -21,4 +54,5 @@ local function end_run(k, id, group, at, sequence, state, kind, payload, fields)
     redis.call('ZADD', k.timers, int(at), 'key:' .. id .. ' ' .. r[5] .. ' ' .. r[6])
   end
   ring(k.bell, id)
+  return sequence, disposition
 end

@@ -18,11 +18,9 @@ def test_the_import_contracts_hold() -> None:
 
 def test_every_folder_is_a_package_that_says_what_it_is() -> None:
     """A folder without ``__init__.py`` would be invisible to the import rules; one without a docstring, to the reader."""
-    folders = {path.parent for path in PACKAGE.rglob("*.py")}
-    silent = [
-        name_of(f) for f in sorted(folders) if not (f / "__init__.py").is_file() or '"""' not in (f / "__init__.py").read_text("utf-8")
-    ]
-    assert not silent, f"no __init__.py with a docstring: {silent}"
+    starts = sorted({path.parent / "__init__.py" for path in PACKAGE.rglob("*.py")})
+    silent = [name_of(start) for start in starts if not start.is_file() or '"""' not in start.read_text("utf-8")]
+    assert not silent, f"missing, or without a docstring: {silent}"
 
 
 def test_the_package_is_the_one_in_this_tree() -> None:

@@ -31,6 +31,7 @@ class Stream:
         headers: The response's.
         body: The whole body when it is not an event stream.
         raw: The stream's bytes.
+        arrivals: `time.monotonic()` of every portion of them.
         frames: Dispatched frames, control frames included.
         ended: None while it is open; ``clean`` for a complete HTTP body, ``cut`` for one that broke off, ``closed`` by us.
         head_after: Seconds from sending the request to status and headers.
@@ -39,12 +40,12 @@ class Stream:
     def __init__(self, client: httpx.AsyncClient, url: str, *, headers: Mapping[str, str], params: Mapping[str, str]) -> None:
         self.status, self.headers, self.body = 0, httpx.Headers(), b""
         self.raw, self.frames, self.parser = bytearray(), list[SSEFrame](), SSEParser()
+        self.arrivals = list[float]()
         self.ended: End | None = None
         self.opened_at = time.monotonic()
         self.head_after = self.first_byte_after = self.ended_at = 0.0
         self._client, self._url, self._headers, self._params = client, url, dict(headers), dict(params)
         self._response: httpx.Response | None = None
-        self._changed = asyncio.Event()
         self._task = asyncio.create_task(self._read(), name=f"stream {url}")
 
     async def _read(self) -> None:
@@ -70,6 +71,7 @@ class Stream:
         async for chunk in response.aiter_raw():
             self.first_byte_after = self.first_byte_after or time.monotonic() - self.opened_at
             self.raw += chunk
+            self.arrivals.append(time.monotonic())
             self.frames += self.parser.feed(chunk)
 
     async def head(self) -> "Stream":
@@ -120,7 +122,7 @@ class Follower:
         self._headers = dict(headers or {})
 
     async def open(self, cursor: str | int | None = AUTO, *, on: str = "", after: str | None = None, **headers: str) -> "Follower":
-        """Connect, by default with the last id seen, as an `EventSource` does.
+        """Connect, by default with the last id seen, as an `EventSource` does; returns when the response head is there.
 
         Args:
             cursor: `Last-Event-ID`; None sends no such header.
@@ -128,6 +130,12 @@ class Follower:
             after: The `?after=` cursor.
             headers: More request headers.
         """
+        self.connect(cursor, on=on, after=after, **headers)
+        await self.stream.head()
+        return self
+
+    def connect(self, cursor: str | int | None = AUTO, *, on: str = "", after: str | None = None, **headers: str) -> None:
+        """Send the request of `open` without waiting for its answer."""
         if cursor == AUTO:
             cursor = self.last_event_id or None
         sent = {**self._headers, **{name.replace("_", "-"): value for name, value in headers.items()}}
@@ -135,8 +143,6 @@ class Follower:
             sent["last-event-id"] = str(cursor)
         url, params = f"{on}/agent-runs/{self.run_id}/events", {} if after is None else {"after": after}
         self.streams.append(Stream(self.client, url, headers=sent, params=params))
-        await self.stream.head()
-        return self
 
     @property
     def stream(self) -> Stream:

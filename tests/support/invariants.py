@@ -114,8 +114,8 @@ def unexplained_keys(admin: "redis.Redis", prefix: str) -> list[str]:
             if match[1].decode() not in alive:
                 found.append(f"{rest} of an ended run")
         elif ":idem:" in rest:
-            owner: Any = admin.hget(key, "run") if admin.type(key) == b"hash" else admin.get(key)
-            if not any(run_id.encode() in (owner or b"") for run_id in alive):
+            held: Any = admin.get(key) or b""
+            if held.decode().partition(" ")[0] not in alive:
                 found.append(f"{rest} of a run that is not alive")
         elif not any(re.fullmatch(pattern, rest) for pattern in PERMANENT):
             found.append(f"{rest} (unknown kind)")
@@ -143,7 +143,6 @@ async def check_snapshots(settings: Any, runs: list[RunKeys]) -> None:
     Runs the sweep until it has nothing more to do, so that what is left to expire has its expiry afterwards.
     """
     from reattach.store import Store
-    from reattach.store.sweep import Sweep
 
     store = await Store.open(settings)
     try:
@@ -154,7 +153,7 @@ async def check_snapshots(settings: Any, runs: list[RunKeys]) -> None:
                 assert snapshot.state == run.record["state"], f"{run.run_id}: snapshot {snapshot.state}, record {run.record['state']}"
                 assert snapshot.finished_at is not None and not snapshot.waiting
         if any(run.ended for run in runs):
-            await Sweep(store).once()
+            await store.sweep.once()
     finally:
         await store.close()
 

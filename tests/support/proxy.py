@@ -64,6 +64,7 @@ class Link:
             if self.proxy.latency:
                 await asyncio.sleep(self.proxy.latency)
             await self.proxy.gate.wait()
+            await self.proxy.replies.wait()
             if self.dropping or self.proxy.take_drop():
                 return self.reset()
             if self.filter is not None:
@@ -109,6 +110,7 @@ class Proxy:
         commands: Every command seen while counting, as sent.
         filter: Makes a function for one link that rewrites what the server sends.
         gate: Cleared: bytes are held in both directions, as in a network that swallows packets.
+        replies: Cleared: only what the server sends is held.
     """
 
     def __init__(self, port: int, *, host: str = "127.0.0.1", filter: Callable[[], Filter] | None = None, counting: bool = False) -> None:
@@ -119,7 +121,9 @@ class Proxy:
         self.idle_cuts, self.refusing, self.accepted = 0, False, 0
         self.commands: list[bytes] = []
         self.gate = asyncio.Event()
+        self.replies = asyncio.Event()
         self.gate.set()
+        self.replies.set()
         self._drops = 0
         self._trap: Trap | None = None
         self._links: set[Link] = set()
@@ -224,6 +228,7 @@ class Proxy:
         if self._server is not None:
             self._server.close()
         self.gate.set()
+        self.replies.set()
         self.cut()
         while self._tasks:
             await asyncio.wait(self._tasks)

@@ -7,15 +7,15 @@
 # The host's network, since without configured authentication the API serves loopback addresses only.
 FROM python:3.13-slim AS build
 WORKDIR /src
-RUN ["python", "-m", "venv", "/opt/reattach"]
+RUN ["python", "-m", "venv", "--without-pip", "/opt/reattach"]
 COPY pyproject.toml LICENSE README.md ./
 COPY lua lua
 COPY service service
-RUN ["/opt/reattach/bin/pip", "install", "--no-cache-dir", "."]
+RUN ["python", "-m", "pip", "--python", "/opt/reattach/bin/python", "install", "--no-cache-dir", "."]
 
 FROM python:3.13-slim
 COPY --from=build /opt/reattach /opt/reattach
-RUN ["useradd", "--system", "--uid", "10001", "--user-group", "--create-home", "--home-dir", "/home/reattach", "reattach"]
+RUN ["useradd", "--uid", "10001", "--user-group", "--create-home", "reattach"]
 WORKDIR /home/reattach
 USER 10001:10001
 ENV PATH=/opt/reattach/bin:$PATH PYTHONUNBUFFERED=1

@@ -97,4 +97,4 @@ def test_the_sdist_can_be_worked_on(installed: Installed) -> None:
     """The source archive has the tests, the Lua commands and the check script too."""
     with tarfile.open(installed.sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    assert {"pyproject.toml", "LICENSE", "CHANGELOG.md", ".ci/run", "tests/house/test_wheel.py", "lua/create.lua"} <= names
+    assert {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", ".ci/run", "tests/house/test_wheel.py", "lua/create.lua"} <= names

@@ -137,6 +137,21 @@ async def service(replicas: Callable[..., Any]) -> "Service":
 
 
 @pytest.fixture
+async def workers(settings: Settings, task_guard: None) -> AsyncIterator[Callable[..., Any]]:
+    """Start workers in this process: ``await workers(agents, name="w1")``; keywords that are settings change them."""
+    from .support.working import RunningWorker
+
+    async with AsyncExitStack() as stack:
+
+        async def start(agents: Any, given: Settings | None = None, *, name: str | None = None, **changes: Any) -> RunningWorker:
+            worker = RunningWorker(msgspec.structs.replace(given or settings, **changes), agents, name)
+            stack.push_async_callback(worker.close)
+            return await worker.start()
+
+        yield start
+
+
+@pytest.fixture
 async def proxies(task_guard: None) -> AsyncIterator[Callable[..., Any]]:
     """Start fault proxies: ``await proxies(port)``, or ``await proxies(url)`` for any URL with a host and a port."""
     async with AsyncExitStack() as stack:

@@ -1,0 +1,64 @@
+"""Listing a tenant's runs."""
+
+import pytest
+
+from reattach.store import Store
+
+from ..support.drive import create, start
+
+
+async def test_pages_cover_everything_once_newest_first(store: Store) -> None:
+    """Walking the pages over all shards meets every run once, in order of creation."""
+    made = [await create(store) for _ in range(23)]
+    seen: list[str] = []
+    before = None
+    while True:
+        page = await store.runs.page("dev", limit=5, before=before)
+        seen += [r.run_id for r in page.runs]
+        before = page.next_before
+        if before is None:
+            break
+    assert sorted(seen) == sorted(made)
+    times = [(await store.runs.load(r)).created_at for r in seen]
+    assert times == sorted(times, reverse=True)
+
+
+async def test_filters(store: Store) -> None:
+    """By state, session and agent; another tenant's runs are never among them."""
+    ended = await start(store)
+    await ended.finish()
+    in_session = await create(store, session_id="s", agent="other")
+    foreign = await create(store, tenant="elsewhere", session_id="s")
+
+    async def ids(**filters: str) -> set[str]:
+        return {r.run_id for r in (await store.runs.page("dev", **filters)).runs}
+
+    assert await ids() == {ended.run_id, in_session}
+    assert await ids(state="succeeded") == {ended.run_id}
+    assert await ids(session_id="s") == {in_session}
+    assert await ids(agent="other") == {in_session}
+    assert await ids(session_id="nobody") == set()
+    assert {r.run_id for r in (await store.runs.page("elsewhere")).runs} == {foreign}
+
+
+@pytest.mark.parametrize("before", ["run_00" + "z" * 24, "nonsense"])
+async def test_a_place_that_is_gone_ends_the_listing(store: Store, before: str) -> None:
+    """An unknown run to go on from gives an empty last page."""
+    await create(store)
+    page = await store.runs.page("dev", before=before)
+    assert page.runs == () and page.next_before is None
+
+
+async def test_many_runs_of_one_millisecond(store: Store) -> None:
+    """Runs that share their creation time are neither skipped nor repeated at a page's border."""
+    made = [await create(store) for _ in range(12)]
+    for run_id in made:
+        await store.door.call("ZADD", store.keys.tenant_runs(run_id[4:6], "dev"), 5, run_id)
+        await store.door.call("HSET", store.keys.run(run_id), "created_at", 5)
+    seen: list[str] = []
+    before = None
+    while not seen or before is not None:
+        page = await store.runs.page("dev", limit=5, before=before)
+        seen += [r.run_id for r in page.runs]
+        before = page.next_before
+    assert sorted(seen) == sorted(made)

@@ -1,0 +1,144 @@
+"""What an ended run leaves behind, and when it goes."""
+
+from reattach.core.run import Retention
+from reattach.store import Store
+
+from ..support.drive import claim, create, new_run, start
+from ..support.waiting import wait_until
+
+SHORT = Retention(deltas_ms=300, events_ms=600, run_ms=900)
+
+
+async def ttl(store: Store, key: str) -> int:
+    """Milliseconds until a key expires; -1 never, -2 gone."""
+    return int(await store.door.call("PTTL", key))
+
+
+async def keys_left(store: Store) -> list[str]:
+    """Keys that name a run or a request."""
+    found: list[bytes] = await store.door.call("KEYS", f"{store.settings.prefix}:*")
+    return sorted(k.decode() for k in found if any(part in k for part in (b":run:", b":idem:", b":tenant:", b":session:")))
+
+
+async def test_an_ended_run_expires_by_itself_and_leaves_no_trace(store: Store) -> None:
+    """Record, log, audit, effects, snapshot, idempotency key and list entries are gone after their time."""
+    await store.runs.create(new_run(retention=SHORT, session_id="s"), key="k", fingerprint="f")
+    await store.sweep.once()
+    await (await claim(store)).finish()
+
+    async def gone() -> bool:
+        await store.sweep.once()
+        return await keys_left(store) == []
+
+    await wait_until(gone, "everything to expire", timeout=10)
+    for tag in store.keys.tags:
+        assert await store.door.call("ZCARD", store.keys.timers(tag)) == 0
+
+
+async def test_a_key_lives_as_long_as_its_run(store: Store) -> None:
+    """While the run lives its key has no expiry; afterwards both go at the same moment."""
+    made = await store.runs.create(new_run(), key="k", fingerprint="f")
+    key = made.record.idempotency or ""
+    assert 0 < await ttl(store, key) <= 86_400_000
+    await store.sweep.once()
+    assert await ttl(store, key) == -1
+    await (await claim(store)).finish()
+    await store.sweep.once()
+    difference = await ttl(store, key) - await ttl(store, store.keys.run(made.record.run_id))
+    assert abs(difference) < 200
+
+
+async def test_a_reservation_nobody_used_expires(store: Store) -> None:
+    """A caller that died between reserve and create leaves no key for ever."""
+    from reattach.store.keys import idempotency_name
+    from reattach.store.scripts import load_scripts
+
+    key = store.keys.idempotency(idempotency_name("dev", "me", "k"))
+    await store.door.run(load_scripts()["reserve"], {"idempotency": key}, "run_00" + "z" * 24, "f", 200)
+    assert 0 < await ttl(store, key) <= 200
+
+
+async def test_the_log_is_kept_until_the_terminal_snapshot_is_stored(store: Store) -> None:
+    """Deltas get their short expiry only when a fold that carries their text is safe."""
+    hand = await start(store, retention=Retention(deltas_ms=1_000, events_ms=60_000, run_ms=120_000))
+    await hand.emit(("message.started", {"message_id": "m", "role": "assistant"}), ("message.delta", {"message_id": "m", "text": "half"}))
+    await hand.finish("failed")
+    log = store.keys.log(hand.run_id)
+    assert await ttl(store, log) > 50_000
+    assert not (await store.runs.load(hand.run_id)).sealed
+    await store.sweep.once()
+    assert (await store.runs.load(hand.run_id)).sealed
+    assert 0 < await ttl(store, log) <= 1_000
+    before = await store.runs.snapshot(hand.run_id)
+
+    async def log_gone() -> bool:
+        return await ttl(store, log) == -2
+
+    await wait_until(log_gone, "the deltas to expire", timeout=5)
+    after = await (await Store.open(store.settings)).runs.snapshot(hand.run_id)
+    assert after.messages == before.messages
+    assert (await store.runs.read(hand.run_id)).bounds.earliest_sequence == 5
+
+
+async def test_a_live_log_is_trimmed_only_as_far_as_it_is_covered(store: Store) -> None:
+    """Deltas before a checkpoint may go, later ones may not; the audit stream still has the rest."""
+    hand = await start(store)
+    await hand.emit(
+        ("message.started", {"message_id": "m", "role": "assistant"}),
+        *(("message.delta", {"message_id": "m", "text": c}) for c in "abc"),
+        ("message.checkpoint", {"message_id": "m", "text": "abc"}),
+        ("message.delta", {"message_id": "m", "text": "d"}),
+    )
+    folded = await store.checkpoints.fold(hand.run_id)
+    await store.checkpoints.store(hand.run_id, folded.fold)
+    assert await store.checkpoints.trim(hand.run_id, 100) == 8
+    left = await store.events.after(hand.run_id, 0, 100)
+    assert [e.sequence for e in left] == [1, 2, 3, 7, 8]
+    fresh = await Store.open(store.settings)
+    snapshot = await fresh.runs.snapshot(hand.run_id)
+    await fresh.close()
+    assert bytes(snapshot.messages[0].content) == b'[{"type":"text","text":"abcd"}]'
+    assert snapshot.earliest_sequence == 1
+    assert await store.checkpoints.trim(hand.run_id, 3) == 8
+
+
+async def test_a_stale_fold_replaces_nothing(store: Store) -> None:
+    """A slower process that stores an older fold is refused; the newer one stays."""
+    hand = await start(store)
+    old = (await store.checkpoints.fold(hand.run_id)).fold.dump()
+    await hand.emit(("step.done", {}))
+    new = (await store.checkpoints.fold(hand.run_id)).fold
+    await store.checkpoints.store(hand.run_id, new)
+    from reattach.core.fold import Fold
+
+    await store.checkpoints.store(hand.run_id, Fold.load(old))
+    assert await store.door.call("HGET", store.keys.run(hand.run_id), "snapshot_sequence") == b"3"
+
+
+async def test_a_timer_that_means_nothing_is_struck(store: Store) -> None:
+    """Neither a member that is not ours nor one whose run is gone blocks the others."""
+    await store.door.call("ZADD", store.keys.timers("00"), 1, "nonsense", 1, f"seal:run_00{'z' * 24}", 1, f"retry:run_00{'z' * 24}")
+    await store.sweep.once()
+    assert await store.door.call("ZCARD", store.keys.timers("00")) == 0
+
+
+async def test_retries_are_spaced(store: Store) -> None:
+    """The second loss of an owner waits for the agent's backoff, on the server's clock."""
+    run_id = await create(store)
+    for attempt in (1, 2):
+        for delivery in await store.work.take("support", "c"):
+            await store.work.claim(delivery, consumer="c", worker="c", max_losses=5, backoff_ms=700)
+
+        async def taken_back(attempt: int = attempt) -> bool:
+            await store.sweep.once()
+            return (await store.runs.load(run_id)).losses == attempt
+
+        await wait_until(taken_back, f"loss {attempt} to be noticed", timeout=10)
+    assert (await store.runs.load(run_id)).entry is None
+
+    async def requeued() -> bool:
+        await store.sweep.once()
+        return (await store.runs.load(run_id)).entry is not None
+
+    await wait_until(requeued, "the pause to end", timeout=5)
+    await store.runs.cancel(run_id, by="me", reason=None, key=None, fingerprint="")

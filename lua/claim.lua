@@ -1,5 +1,5 @@
 -- claim: makes a worker the owner of a delivered run, under a fencing token of its own.
--- keys: run log audit queue bell
+-- keys: run log audit queue timers bell
 -- args: id group entry consumer fence lease:int worker max_losses:int backoff:int
 -- reply: OK attempt sequence | HELD | GONE
 -- uses: clock int log bell dequeue
@@ -30,5 +30,6 @@ redis.call('HSET', run, 'state', 'running', 'fence', fence, 'batch', 0, 'batch_s
   'max_losses', max_losses, 'backoff', backoff, 'resumed', resume and 1 or 0)
 redis.call('HDEL', run, 'resume')
 redis.call('XCLAIM', queue, group, consumer, 0, entry, 'JUSTID')
+redis.call('ZADD', timers, int(at + lease), 'lease:' .. id)
 ring(bell, id)
 return { 'OK', attempt, sequence }

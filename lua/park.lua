@@ -39,6 +39,7 @@ dequeue(queue, group, r[5])
 redis.call('HSET', run, 'state', 'waiting', 'sequence', int(sequence), 'last_activity_at', int(at), 'wait_id', wait, 'wait_mode', mode,
   'wait_until', int(limit), 'entry', '', 'fence', '')
 redis.call('HDEL', run, 'lease_until')
+redis.call('ZREM', timers, 'lease:' .. id)
 if limit > 0 then
   redis.call('ZADD', timers, int(limit), 'wait:' .. id)
 end

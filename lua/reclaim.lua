@@ -1,22 +1,26 @@
--- reclaim: takes back one entry of the list of leases whose owner is gone. Any number of sweepers may call it at once.
+-- reclaim: takes a run back whose owner is gone. Any number of sweepers may call it at once.
 -- keys: run log audit effects snapshot queue timers bell wake
 -- args: id group agent entry lease:int
 -- reply: RETRY attempt delay | REQUEUED | ENDED sequence | HELD | GONE
 -- uses: clock int log bell enqueue dequeue ending
-local pending = redis.call('XPENDING', queue, group, entry, entry, 1)
-if #pending == 0 then
-  return { 'GONE' }
-end
 local r = redis.call('HMGET', run, 'state', 'entry', 'lease_until', 'sequence', 'attempt', 'losses', 'max_losses', 'backoff',
   'cancel_version')
 local at = now_ms()
 if (r[1] ~= 'queued' and r[1] ~= 'running') or r[2] ~= entry then
   dequeue(queue, group, entry)
+  if r[1] ~= 'running' then
+    redis.call('ZREM', timers, 'lease:' .. id)
+  end
   return { 'GONE' }
 end
 if r[1] == 'queued' then
+  redis.call('ZREM', timers, 'lease:' .. id)
+  local pending = redis.call('XPENDING', queue, group, entry, entry, 1)[1]
+  if not pending then
+    return { 'GONE' }
+  end
   -- Delivered, but its reader died before it claimed: nobody owned it, so nothing is lost but time.
-  if pending[1][3] < lease then
+  if pending[3] < lease then
     return { 'HELD' }
   end
   dequeue(queue, group, entry)
@@ -54,5 +58,6 @@ end
 redis.call('HSET', run, 'state', 'queued', 'attempt', attempt, 'losses', losses, 'sequence', int(sequence), 'entry', carrier, 'fence', '',
   'last_activity_at', int(at))
 redis.call('HDEL', run, 'lease_until')
+redis.call('ZREM', timers, 'lease:' .. id)
 ring(bell, id)
 return { 'RETRY', attempt, delay }

@@ -1,5 +1,5 @@
 -- release: the owner gives its run back, so that another worker goes on at once. It does not count as a loss.
--- keys: run log audit queue bell wake
+-- keys: run log audit queue timers bell wake
 -- args: id group agent fence cause
 -- reply: OK sequence | FENCED | CLOSED state
 -- uses: clock int log bell enqueue dequeue
@@ -20,5 +20,6 @@ local entry = enqueue(queue, wake, agent, id)
 redis.call('HSET', run, 'state', 'queued', 'attempt', attempt, 'sequence', int(sequence), 'entry', entry, 'released', fence, 'fence', '',
   'last_activity_at', int(at))
 redis.call('HDEL', run, 'lease_until')
+redis.call('ZREM', timers, 'lease:' .. id)
 ring(bell, id)
 return { 'OK', sequence }

@@ -13,8 +13,8 @@ _RETENTION = {"deltas_ms": "retain_deltas", "events_ms": "retain_events", "run_m
 _BYTES = frozenset({"input", "metadata"})
 _INTEGERS = frozenset(
     {
-        "sequence", "created_at", "last_activity_at", "attempt", "batch", "lease_until", "losses", "receipts", "cancel_version", "started_at",
-        "finished_at", "log_from", "covered", "floor",
+        "sequence", "created_at", "last_activity_at", "attempt", "batch", "lease_until", "losses", "receipts", "unresolved",
+        "cancel_version", "started_at", "finished_at", "log_from", "covered", "floor",
     }
 )  # fmt: skip
 _FIELDS = frozenset(RunRecord.__struct_fields__) - {"retention", "sealed"}

@@ -21,8 +21,22 @@ from redis.asyncio.cluster import ClusterNode, RedisCluster
 from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel
 from redis.backoff import NoBackoff
+from redis.exceptions import (
+    AskError,
+    AuthenticationError,
+    ClusterDownError,
+    MasterDownError,
+    MaxConnectionsError,
+    MovedError,
+    NoPermissionError,
+    NoScriptError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    RedisError,
+    ResponseError,
+    TryAgainError,
+)
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import NoScriptError, RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from ..core.errors import InvalidRequest, StoreUnavailable
@@ -34,33 +48,39 @@ Client = Any
 _TRIES: Final = 4
 _MAX_BATCH: Final = 256
 _LANES: Final = 2
-_PASSING: Final = ("LOADING", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "MOVED", "ASK", "BUSY ", "UNKILLABLE")
-_REFUSING: Final = ("OOM", "MISCONF", "NOREPLICAS", "NOAUTH", "WRONGPASS", "NOPERM", "max number of clients")
+_PASSING: Final = (
+    RedisConnectionError,  # includes a server that is loading
+    RedisTimeoutError,
+    OSError,
+    ReadOnlyError,
+    ClusterDownError,
+    MasterDownError,
+    TryAgainError,
+    MovedError,
+    AskError,
+)
+_REFUSING: Final = (OutOfMemoryError, AuthenticationError, NoPermissionError, MaxConnectionsError)
+_REFUSING_WORDS: Final = ("OOM", "MISCONF", "NOREPLICAS", "max number of clients")
+"""What redis-py has no class for, and what reaches us through a script's error."""
 
 
 class ServerRefused(StoreUnavailable):
     """The store does not accept the operation now."""
 
 
-def _message(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
+def _is_refusing(error: Exception) -> bool:
+    return isinstance(error, _REFUSING) or any(word in str(error) for word in _REFUSING_WORDS)
 
 
 def is_passing(error: Exception) -> bool:
     """Whether the same command may succeed a moment later: lost connections, failovers, a server that is loading."""
-    if isinstance(error, RedisConnectionError | RedisTimeoutError | OSError):
-        return not _is_refusing(error)
-    return isinstance(error, RedisError) and _message(error).partition(": ")[2].startswith(_PASSING)
-
-
-def _is_refusing(error: Exception) -> bool:
-    return any(word in str(error) for word in _REFUSING)
+    return isinstance(error, _PASSING) and not _is_refusing(error)
 
 
 def translate(error: Exception) -> Exception:
     """Turn a failure of the client or the server into one of ours; a bug stays what it is."""
     if _is_refusing(error):
-        return ServerRefused("the store refuses writes now (memory, disk or permissions)", retry_after=5.0, cause=str(error).split(" ")[0])
+        return ServerRefused("the store refuses writes now (memory, disk or permissions)", retry_after=5.0)
     if is_passing(error):
         return StoreUnavailable("the store cannot be reached now", retry_after=1.0)
     return error
@@ -112,14 +132,13 @@ class Target:
             "health_check_interval": 0,
         }
         if self.is_cluster:
-            client = self._cluster(options)
-        elif self.is_sentinel:
-            client = self._sentinel(options)
-        else:
-            if self.scheme == "unix":
-                options.pop("socket_keepalive")
-            client = aioredis.Redis.from_url(self._url, retry=Retry(NoBackoff(), 0), **options)
-        return client
+            return self._cluster(options)
+        if self.is_sentinel:
+            return self._sentinel(options)
+        if self.scheme == "unix":
+            options.pop("socket_keepalive")
+        from_url: Any = aioredis.Redis.from_url  # pyright: ignore[reportUnknownMemberType]
+        return from_url(self._url, retry=Retry(NoBackoff(), 0), **options)
 
     def _hosts(self) -> tuple[list[tuple[str, int]], dict[str, Any]]:
         parts = urlsplit(self._url)
@@ -145,9 +164,8 @@ class Target:
     def _sentinel(self, options: dict[str, Any]) -> Client:
         hosts, extra = self._hosts()
         name, _, db = urlsplit(self._url).path.strip("/").partition("/")
-        sentinel = Sentinel(hosts, sentinel_kwargs={"socket_timeout": min(self.timeout, 2.0), "protocol": 2})
-        master: Any = sentinel.master_for(name, db=int(db or 0), retry=Retry(NoBackoff(), 0), **options, **extra)
-        return master
+        sentinel: Any = Sentinel(hosts, sentinel_kwargs={"socket_timeout": min(self.timeout, 2.0), "protocol": 2})
+        return sentinel.master_for(name, db=int(db or 0), retry=Retry(NoBackoff(), 0), **options, **extra)
 
 
 _RAW: Final = (
@@ -160,6 +178,14 @@ def _raw(client: Client) -> Client:
     for name in _RAW:
         client.response_callbacks.pop(name, None)
     return client
+
+
+async def _close(client: Client) -> None:
+    await client.aclose()
+    # A master's client asks Sentinels through clients of their own, which it does not close.
+    manager = getattr(getattr(client, "connection_pool", None), "sentinel_manager", None)
+    for sentinel in getattr(manager, "sentinels", ()):
+        await sentinel.aclose()
 
 
 class Door:
@@ -179,7 +205,7 @@ class Door:
         while self._lanes:
             await asyncio.wait(self._lanes)
         if self._client is not None:
-            await self._client.aclose()
+            await _close(self._client)
             self._client = None
 
     async def call(self, *command: Any) -> Any:
@@ -249,7 +275,7 @@ class Door:
             if self.observe is not None:
                 self.observe(len(batch))
             try:
-                replies = await self._send([command for command, _ in batch])
+                replies: list[Any] = await self._send([command for command, _ in batch])
             except Exception as e:  # whatever it is, every caller of the batch must hear of it
                 replies = [e] * len(batch)
             for (_, future), reply in zip(batch, replies, strict=True):
@@ -274,7 +300,7 @@ class Door:
             replies = await pipe.execute(raise_on_error=False)
         except ResponseError as e:
             replies = [e]
-        if any(isinstance(r, Exception) and str(r).startswith("READONLY") for r in replies):
+        if any(isinstance(r, ReadOnlyError) for r in replies):
             # The old primary was demoted: only new connections can find the new one.
             await self._client.connection_pool.disconnect(inuse_connections=False)
         return replies
@@ -308,4 +334,4 @@ class BlockingReader:
         """Drop the connection, also in the middle of a read."""
         client, self._client = self._client, None
         if client is not None:
-            await client.aclose()
+            await _close(client)

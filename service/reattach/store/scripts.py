@@ -13,7 +13,7 @@ Scripts are addressed by the SHA-1 of their text (EVALSHA), never loaded as func
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -48,7 +48,7 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
     sha: str
 
     def bind_keys(self, given: Mapping[str, str | None]) -> list[str]:
-        """Key names in the order the script wants them. An optional key that is left out becomes the first key, which the script tells apart.
+        """Key names in the order the script wants them. An optional key that is left out becomes the first key: the script sees that.
 
         Raises:
             KeyError: A key is missing.
@@ -65,9 +65,10 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             RuntimeError: The script answered something its header does not list.
         """
-        if not isinstance(reply, Sequence) or not reply or not isinstance(reply[0], bytes):
+        parts: list[Any] = list(reply) if isinstance(reply, list) else [None]  # pyright: ignore[reportUnknownArgumentType]
+        if not isinstance(parts[0], bytes):
             raise RuntimeError(f"{self.name}.lua answered {reply!r}, which is not a word with data")
-        word, values = reply[0].decode(), tuple(reply[1:])
+        word, values = parts[0].decode(), tuple(parts[1:])
         if self.replies.get(word) != len(values):
             raise RuntimeError(f"{self.name}.lua answered {word} with {len(values)} values, which its header does not list")
         return Reply(word=word, values=values)

@@ -42,9 +42,11 @@ async def read_facts(door: Door) -> ServerFacts:
     Raises:
         StoreUnavailable: Redis cannot be reached.
     """
-    raw = await door.call("INFO")
-    text = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else "\n".join(f"{k}:{v}" for k, v in raw.items())
-    info = dict(line.strip().partition(":")[::2] for line in text.splitlines() if ":" in line)
+    text: str = (await door.call("INFO")).decode("utf-8", "replace")
+    info: dict[str, str] = {}
+    for line in text.splitlines():
+        name, _, value = line.partition(":")
+        info[name] = value
     seconds, micros = await door.call("TIME")
     skew = time.time() * 1000 - (int(seconds) * 1000 + int(micros) / 1000)
     return ServerFacts(

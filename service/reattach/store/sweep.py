@@ -5,11 +5,15 @@ sweeper could keep.
 """
 
 import asyncio
+import contextlib
 import random
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 import msgspec
 import structlog
+from redis.exceptions import ResponseError
 
 from ..core.errors import ReattachError, RunNotFound, StoreUnavailable
 from ..core.ids import is_run_id, shard_of
@@ -22,16 +26,22 @@ from .scripts import GROUP, load_scripts
 
 _log = structlog.get_logger("reattach.sweep")
 _AT_ONCE: Final = 100
+_LONGEST_PAUSE: Final = 7.5
+KINDS: Final = ("lease", "wait", "retry", "seal", "key", "forget")
 
 
 class SweepReport(msgspec.Struct, kw_only=True):
-    """What one sweep did, by kind."""
+    """What one sweep did.
+
+    Attributes:
+        reclaimed: Runs taken back from owners that are gone.
+        timers: Timers that were due.
+        pause: Seconds after which the next one is worth while.
+    """
 
     reclaimed: int = 0
     timers: int = 0
-
-
-KINDS: Final = ("wait", "retry", "seal", "key", "forget")
+    pause: float = _LONGEST_PAUSE
 
 
 class Timer(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,10 +67,13 @@ class Sweep:
 
     def __init__(self, door: Door, keys: Keys, checkpoints: Checkpoints, settings: Settings) -> None:
         """Bind to a store's parts."""
-        self._door, self._keys, self._checkpoints, self._settings = door, keys, checkpoints, settings
+        self._door, self._keys, self._checkpoints = door, keys, checkpoints
         self._lease_ms = int(settings.lease * 1000)
+        self._longest = min(_LONGEST_PAUSE, settings.lease / 2)
         self._scripts = load_scripts()
-        self._steps = {
+        self._nudge = asyncio.Event()
+        self._steps: dict[str, Callable[[Timer], Awaitable[int | None]]] = {
+            "lease": self._lease,
             "wait": self._expire,
             "retry": self._retry,
             "seal": self._seal,
@@ -68,47 +81,78 @@ class Sweep:
             "forget": self._forget,
         }
 
-    async def run(self) -> None:
-        """Sweep until cancelled: a dead owner is noticed within a lease after its lease ended, whatever any host's clock says."""
+    async def run(self, agents: Sequence[str] = ()) -> None:
+        """Sweep until cancelled.
+
+        A dead owner is noticed within half a lease after its lease ended, whatever any host's clock says; a wait's limit when it passes,
+        or half a lease later where another process set it.
+
+        Args:
+            agents: Agents whose deliveries to look after: entries that were handed to a reader which died before it claimed them. Only
+                their workers need to, since nobody else could take them.
+        """
+        looked = 0.0
         while True:
+            pause = self._longest
             try:
-                await self.once()
+                pause = (await self.once()).pause
+                if time.monotonic() - looked > 2 * self._longest:
+                    looked = time.monotonic()
+                    await self.deliveries(agents)
             except StoreUnavailable as e:
                 _log.debug("sweep.skipped", error=str(e))
             except ReattachError:
                 _log.exception("sweep.failed")
-            await asyncio.sleep(random.uniform(0.5, 1.0) * min(self._settings.lease, 5.0))
+            self._nudge.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._nudge.wait(), pause * random.uniform(0.8, 1.0))
+
+    def nudge(self) -> None:
+        """Look again now: this process knows of a timer that others set."""
+        self._nudge.set()
 
     async def once(self) -> SweepReport:
-        """Do everything that is due now.
+        """Do everything that is due now, except for lost deliveries.
 
         Raises:
             StoreUnavailable: Redis cannot be reached; what was done is done.
         """
-        report = SweepReport()
-        await asyncio.gather(*(self._shard(tag, report) for tag in self._keys.tags))
-        return report
-
-    async def _shard(self, tag: str, report: SweepReport) -> None:
+        report = SweepReport(pause=self._longest)
         seconds, micros = await self._door.call("TIME")
         now = int(seconds) * 1000 + int(micros) // 1000
-        due, agents = await asyncio.gather(
-            self._door.call("ZRANGE", self._keys.timers(tag), "-inf", now, "BYSCORE", "LIMIT", 0, _AT_ONCE),
-            self._door.call("SMEMBERS", self._keys.agents(tag)),
-        )
-        for member in due:
+        await asyncio.gather(*(self._shard(tag, now, report) for tag in self._keys.tags))
+        return report
+
+    async def _shard(self, tag: str, now: int, report: SweepReport) -> None:
+        flat = await self._door.call("ZRANGE", self._keys.timers(tag), "-inf", "+inf", "BYSCORE", "LIMIT", 0, _AT_ONCE, "WITHSCORES")
+        for member, score in zip(flat[::2], flat[1::2], strict=True):
             timer = Timer.parse(member)
             if timer is None:
                 await self._door.call("ZREM", self._keys.timers(tag), member)
                 continue
+            if (wait := float(score) - now) > 0:
+                # Leases are looked at in every round anyway; they are nearly always renewed before they are due.
+                if timer.kind != "lease":
+                    report.pause = max(0.02, min(report.pause, wait / 1000))
+                continue
             report.timers += 1
-            await self._steps[timer.kind](timer)
-        for agent in agents:
-            report.reclaimed += await self._dead_owners(tag, agent.decode())
+            report.pause = min(report.pause, 1.0) if len(flat) < 2 * _AT_ONCE else 0.02  # a step may have set another, or there is more
+            report.reclaimed += await self._steps[timer.kind](timer) or 0
 
-    async def _dead_owners(self, tag: str, agent: str) -> int:
+    async def deliveries(self, agents: Sequence[str]) -> int:
+        """Return to the queues what was delivered to a reader that died before it claimed it; how many.
+
+        Raises:
+            StoreUnavailable: Redis cannot be reached.
+        """
+        return sum(await asyncio.gather(*(self._undelivered(tag, agent) for tag in self._keys.tags for agent in agents)))
+
+    async def _undelivered(self, tag: str, agent: str) -> int:
         queue = self._keys.queue(tag, agent)
-        pending = await self._door.call("XPENDING", queue, GROUP, "IDLE", self._lease_ms, "-", "+", _AT_ONCE)
+        try:
+            pending = await self._door.call("XPENDING", queue, GROUP, "IDLE", self._lease_ms, "-", "+", _AT_ONCE)
+        except ResponseError:
+            return 0  # no queue yet
         done = 0
         for entry, *_ in pending:
             found: list[Any] = await self._door.call("XRANGE", queue, entry, entry)
@@ -117,13 +161,24 @@ class Sweep:
                 keys = {"queue": queue, "poison": self._keys.poison(tag, agent)}
                 await self._door.run(self._scripts["setaside"], keys, GROUP, entry)
                 continue
-            reply = await self._door.run(
-                self._scripts["reclaim"], self._keys.of_run(run_id, agent), run_id, GROUP, agent, entry, self._lease_ms
-            )
-            if reply.word not in ("HELD", "GONE"):
-                done += 1
-                _log.warning("run.reclaimed", run_id=run_id, agent=agent, result=reply.word.lower())
+            done += await self._reclaim(run_id, agent, entry)
         return done
+
+    async def _lease(self, timer: Timer) -> int:
+        agent, entry = await self._door.call("HMGET", self._keys.run(timer.run_id), "agent", "entry")
+        if agent is None:
+            await self._strike(timer)
+            return 0
+        return await self._reclaim(timer.run_id, agent.decode(), entry or b"")
+
+    async def _reclaim(self, run_id: str, agent: str, entry: bytes) -> int:
+        reply = await self._door.run(
+            self._scripts["reclaim"], self._keys.of_run(run_id, agent), run_id, GROUP, agent, entry, self._lease_ms
+        )
+        if reply.word in ("HELD", "GONE"):
+            return 0
+        _log.warning("run.reclaimed", run_id=run_id, agent=agent, result=reply.word.lower())
+        return 1
 
     async def _expire(self, timer: Timer) -> None:
         await self._with_agent("expire", timer, GROUP)

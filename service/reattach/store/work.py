@@ -1,6 +1,6 @@
 """The workers' side of the store: take, claim, renew, append, intend, commit, park, finish, release.
 
-Every call is idempotent: the worker's fence and its own numbers make a repeat recognisable, so a lost reply never doubles or loses anything.
+Every call is idempotent: the worker's fence and its own numbers make a repeat recognisable, so a lost reply doubles and loses nothing.
 """
 
 import re
@@ -129,7 +129,7 @@ class Work:
             StoreUnavailable: Redis cannot be reached.
         """
         reply = await self._door.run(
-            self._scripts["renew"], self._of(lease), GROUP, lease.entry, lease.consumer, lease.fence, self._lease_ms
+            self._scripts["renew"], self._of(lease), lease.run_id, GROUP, lease.entry, lease.consumer, lease.fence, self._lease_ms
         )
         self._owned(reply)
         return Renewal(cancel_version=reply.integer(0))

@@ -91,7 +91,9 @@ async def test_user_text_never_steers_a_slot(clustered: Store, cluster: Cluster)
         made[text] = first.record.run_id
     assert len(set(made.values())) == len(HOSTILE)
     for run_id in made.values():
-        assert (await clustered.runs.cancel(run_id, by="me", reason=None, key="{}", fingerprint="f")).disposition == "cancelled_before_effect"
+        assert (
+            await clustered.runs.cancel(run_id, by="me", reason=None, key="{}", fingerprint="f")
+        ).disposition == "cancelled_before_effect"
     for node in cluster.nodes:
         with node.admin() as admin:
             stats = admin.info("errorstats")

@@ -43,8 +43,14 @@ def call(call_id: str = "call_1", tool: str = "tickets.add_note") -> EffectCall:
 
 def receipt(call_id: str = "call_1", tool: str = "tickets.add_note", **changes: Any) -> Effect:
     """What became of it."""
-    facts: dict[str, Any] = {"status": "receipt", "receipt_id": "receipt_558", "result_version": "ticket_981:v19", "result": b"[]", **changes}
-    return Effect(call_id=call_id, tool=tool, mutating=True, arguments=b'{"ticket":981}', **facts)
+    facts: dict[str, Any] = {"status": "receipt", "receipt_id": "receipt_558", "result_version": "ticket_981:v19", "result": b"[]"}
+        "status": "receipt",
+        "receipt_id": "receipt_558",
+        "result_version": "ticket_981:v19",
+        "result": b"[]",
+        **changes,
+    }
+    return Effect(call_id=call_id, tool=tool, mutating=True, arguments=b'{"ticket":981}', **(facts | changes))
 
 
 async def lost(store: Store, hand: Hand) -> None:
@@ -412,9 +418,7 @@ async def test_a_parked_run_is_answered_once_and_goes_on(store: Store) -> None:
     for _ in range(2):
         assert (await store.work.park(hand.lease, wait_id="w1", reason="approval", prompt="ok?", timeout_ms=60_000)).kind == "parked"
     assert (await store.runs.load(hand.run_id)).state == "waiting"
-    sequences = {
-        await store.runs.answer(hand.run_id, wait_id="w1", value=b"true", by="me", key="k", fingerprint="f") for _ in range(2)
-    }
+    sequences = {await store.runs.answer(hand.run_id, wait_id="w1", value=b"true", by="me", key="k", fingerprint="f") for _ in range(2)}
     assert sequences == {4}
     again = await claim(store)
     assert (again.lease.attempt, again.claim.resumed, again.claim.answers) == (1, True, {"w1": b"true"})

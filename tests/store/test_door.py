@@ -1,7 +1,7 @@
 """The door: batching, cancellation, lost scripts, retries, translation of failures."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import msgspec
@@ -57,8 +57,17 @@ async def test_a_server_that_forgot_its_scripts_is_told_again(store: Store) -> N
         await hand.renew()
 
 
-async def test_a_lost_connection_is_made_anew(store: Store) -> None:
+@pytest.fixture
+async def apart(own_redis: Callable[..., Any], settings: Settings) -> AsyncIterator[Store]:
+    """A store on a server of its own, whose every connection may be killed."""
+    store = await Store.open(msgspec.structs.replace(settings, redis=own_redis().url))
+    yield store
+    await store.close()
+
+
+async def test_a_lost_connection_is_made_anew(apart: Store) -> None:
     """Killed connections cost a caller nothing but time, and no command is applied twice."""
+    store = apart
     hand = await start(store)
     for n in range(5):
         await store.door.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
@@ -104,8 +113,9 @@ async def test_processes_that_disagree_on_shards_do_not_start(store: Store) -> N
         await Store.open(msgspec.structs.replace(store.settings, shards=8))
 
 
-async def test_bells_ring_and_survive_a_lost_connection(store: Store) -> None:
+async def test_bells_ring_and_survive_a_lost_connection(apart: Store) -> None:
     """News rings once it is durable; after a cut everything is announced as possibly missed."""
+    store = apart
     heard: list[Ring] = []
     states: list[bool] = []
     listener = asyncio.create_task(store.bells(heard.append, on_state=states.append).run())

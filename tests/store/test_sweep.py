@@ -75,7 +75,9 @@ async def test_the_log_is_kept_until_the_terminal_snapshot_is_stored(store: Stor
         return await ttl(store, log) == -2
 
     await wait_until(log_gone, "the deltas to expire", timeout=5)
-    after = await (await Store.open(store.settings)).runs.snapshot(hand.run_id)
+    fresh = await Store.open(store.settings)
+    after = await fresh.runs.snapshot(hand.run_id)
+    await fresh.close()
     assert after.messages == before.messages
     assert (await store.runs.read(hand.run_id)).bounds.earliest_sequence == 5
 

@@ -202,7 +202,8 @@ class Work:
                 raise AssertionError("unreachable")
 
     async def commit(self, lease: Lease, effect: Effect) -> Appended:
-        """Record what became of a tool call: status ``receipt`` or ``failed``. A cancel request does not stop it.
+        """Record what became of a tool call: status ``receipt``, ``failed``, or ``unresolved`` where its owner itself cannot tell (a timeout;
+        the error's message says why). A cancel request does not stop it.
 
         Raises:
             LeaseLost: Another owner, or nobody, holds the run. The effect is then unresolved for the next attempt.

@@ -16,6 +16,7 @@ from reattach.core.settings import Settings
 
 from .support.invariants import check_redis, clear
 from .support.leaks import Baseline, guard_tasks
+from .support.logs import LogCapture, captured
 from .support.proxy import Proxy
 from .support.servers import RedisServer, any_redis, private_redis
 
@@ -163,6 +164,13 @@ async def proxies(task_guard: None) -> AsyncIterator[Callable[..., Any]]:
             return await proxy.start()
 
         yield start
+
+
+@pytest.fixture
+def logs() -> Iterator[LogCapture]:
+    """What the product logs in this process: ``logs.at_least("warning")``."""
+    with captured() as capture:
+        yield capture
 
 
 @pytest.fixture

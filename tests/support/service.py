@@ -13,7 +13,6 @@ from reattach.store import Store
 from reattach.tail import Hub
 
 from .client import Follower, make_client
-from .processes import free_port
 
 
 class Service:
@@ -22,30 +21,57 @@ class Service:
     Attributes:
         base_url: Where it listens.
         client: An HTTP client of its own.
+        store: The replica's own store.
+        hub: The replica's own hub.
     """
+
+    base_url: str
+    client: httpx.AsyncClient
+    store: Store
+    hub: Hub
 
     def __init__(self, settings: Settings, *, authenticator: Any = None, authorizer: Any = None) -> None:
         self.settings = settings
-        self._authenticator = authenticator or DevelopmentAuthenticator()
+        self._authenticator = authenticator or DevelopmentAuthenticator(settings)
         self._authorizer = authorizer or DevelopmentAuthorizer()
-        self.store: Store
-        self.hub: Hub
-        self.client: httpx.AsyncClient
+        self._stopping = asyncio.Event()
+        self._followers: list[Follower] = []
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> "Service":
         """Open the store and serve."""
-        port = self.settings.port or free_port()
         self.store = await Store.open(self.settings)
         self.hub = Hub(self.store, self.settings)
+        await self.hub.start()
         app = create_app(self.store, self.hub, self.settings, self._authenticator, self._authorizer)
-        self.base_url = f"http://127.0.0.1:{port}"
+        started: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        serving = serve(app, self.hub, self.settings, on_started=started.set_result, stopping=self._stopping)
+        self._task = asyncio.create_task(serving, name="service under test")
+        await asyncio.wait({started, self._task}, return_when=asyncio.FIRST_COMPLETED)
+        if self._task.done():
+            await self._task
+        self.base_url = await started
         self.client = make_client(self.base_url)
         return self
 
     def follow(self, run_id: str, **options: Any) -> Follower:
-        """A follower of one run on this replica; not yet connected."""
-        return Follower(self.client, run_id, **options)
+        """A follower of one run on this replica; not yet connected, closed with the replica."""
+        follower = Follower(self.client, run_id, **options)
+        self._followers.append(follower)
+        return follower
+
+    async def stop(self) -> None:
+        """Drain, as at SIGTERM; clients and followers stay."""
+        if self._task is not None:
+            self._stopping.set()
+            await self._task
+            self._task = None
+            await self.hub.close()
+            await self.store.close()
 
     async def close(self) -> None:
-        """Drain and stop."""
+        """Drain, and close what looked at it."""
+        await self.stop()
+        for follower in self._followers:
+            await follower.close()
+        await self.client.aclose()

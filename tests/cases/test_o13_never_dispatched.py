@@ -1,0 +1,121 @@
+"""O13: a run that is visible is dispatched: nothing lies between the record and the queue, wherever the process or its link dies."""
+
+import asyncio
+import random
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+import redis
+
+from reattach import Agents, Run
+from reattach.core.settings import Settings
+
+from ..support.calls import ended, post_run
+from ..support.invariants import read_runs
+from ..support.launch import Launcher
+from ..support.scale import rounds
+from ..support.service import Service
+from ..support.waiting import wait_until
+
+agents = Agents()
+
+
+@agents.agent("visible")
+async def visible(run: Run) -> str:
+    """Ends at once."""
+    return run.run_id
+
+
+def queued_runs(admin: "redis.Redis", settings: Settings) -> set[str]:
+    """Every run that some queue entry names."""
+    found: set[str] = set()
+    for key in admin.scan_iter(match=f"{settings.prefix}:*:queue:*"):
+        entries: Any = admin.xrange(key)
+        found |= {fields[b"run"].decode() for _, fields in entries}
+    return found
+
+
+def check_dispatched(admin: "redis.Redis", settings: Settings) -> None:
+    """Before anybody works: the queued runs and the queue's entries are the same set."""
+    assert queued_runs(admin, settings) == {run.run_id for run in read_runs(admin, settings.prefix) if run.record["state"] == "queued"}
+
+
+async def all_end(service: Service, admin: "redis.Redis", settings: Settings) -> None:
+    """Every run that a GET can see becomes terminal."""
+    for run in list(read_runs(admin, settings.prefix)):
+        assert (await ended(service.client, run.run_id))["state"] == "succeeded"
+
+
+@pytest.mark.parametrize("outage", [False, True], ids=["one cut", "outage"])
+async def test_a_link_cut_at_every_command(
+    replicas: Callable[..., Any],
+    proxies: Callable[..., Any],
+    workers: Callable[..., Any],
+    admin: "redis.Redis",
+    settings: Settings,
+    redis_url: str,
+    outage: bool,
+) -> None:
+    """The k-th Redis command of a POST, or its answer, is cut: success, or a typed 503 and the same key brings exactly one run."""
+    healthy: Service = await replicas()
+
+    async def one(k: int, forward: bool) -> str | None:
+        proxy = await proxies(redis_url, counting=True)
+        api: Service = await replicas(redis=proxy.redis, redis_timeout=0.5)
+        key = f"{k}-{forward}"
+        trap = proxy.set_trap(k, forward=forward, match=b"EVAL")
+        request = asyncio.create_task(post_run(api.client, "visible", key=key))
+        if outage:
+            await wait_until(lambda: trap.sprung or request.done(), "the trap")
+            proxy.refusing = trap.sprung
+            proxy.cut()
+        answer = await request
+        assert answer.status_code in (201, 503), answer.text
+        if answer.status_code == 503:
+            assert answer.json()["code"] == "store_unavailable" and "retry-after" in answer.headers
+        proxy.refusing = False
+        again = await post_run(healthy.client, "visible", key=key)
+        assert again.status_code in (200, 201), again.text
+        if answer.status_code == 201:
+            assert again.json()["run_id"] == answer.json()["run_id"]
+        await api.close()
+        return again.json()["run_id"] if trap.sprung else None
+
+    hit = await asyncio.gather(*(one(k, forward) for k in (1, 2, 3, 4) for forward in (True, False)))
+    assert len({run_id for run_id in hit if run_id}) >= 4, "the traps must have sprung"
+    check_dispatched(admin, settings)
+    assert len(list(read_runs(admin, settings.prefix))) == len(hit)
+    await workers(agents)
+    await all_end(healthy, admin, settings)
+
+
+async def test_an_api_killed_while_it_creates(
+    launch: Launcher, service: Service, workers: Callable[..., Any], admin: "redis.Redis", settings: Settings
+) -> None:
+    """kill -9 of the API at random moments of many POSTs; each retry elsewhere ends in exactly one run that becomes terminal."""
+    api = launch.api()
+    keys: list[str] = []
+    for turn in range(rounds(2)):
+        if turn:
+            api.start()
+        batch = [f"{turn}-{n}" for n in range(40)]
+
+        async def post(key: str) -> None:
+            try:
+                answer = await post_run(service.client, "visible", key=key, on=api.base_url)
+                assert answer.status_code == 201, answer.text
+            except httpx.TransportError:
+                pass
+
+        requests = [asyncio.create_task(post(key)) for key in batch]
+        await asyncio.sleep(random.uniform(0, 0.06))
+        api.kill9()
+        await asyncio.gather(*requests)
+        keys += batch
+    check_dispatched(admin, settings)
+    made = [(await post_run(service.client, "visible", key=key)).json()["run_id"] for key in keys]
+    assert len(set(made)) == len(keys) == len(list(read_runs(admin, settings.prefix)))
+    await workers(agents)
+    await all_end(service, admin, settings)

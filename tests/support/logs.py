@@ -1,0 +1,45 @@
+"""What the product logged in this process, however it is configured."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import structlog
+
+_LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "exception": 40, "critical": 50}
+
+
+class LogCapture:
+    """Log entries as dictionaries.
+
+    Attributes:
+        entries: All of them, in order.
+    """
+
+    def __init__(self) -> None:
+        self.entries: list[dict[str, Any]] = []
+
+    def __call__(self, logger: Any, method: str, entry: Any) -> Any:
+        """Take one entry and let it go no further."""
+        del logger
+        self.entries.append({**entry, "level": method})
+        raise structlog.DropEvent
+
+    def at_least(self, level: str) -> list[dict[str, Any]]:
+        """Entries of this level or a worse one."""
+        return [entry for entry in self.entries if _LEVELS[entry["level"]] >= _LEVELS[level]]
+
+
+@contextmanager
+def captured() -> Iterator[LogCapture]:
+    """Record every entry while it is open."""
+    capture = LogCapture()
+    before = structlog.get_config()["processors"]
+    known: Any = before
+    saved = list(known)
+    # In place: loggers that were bound already keep their reference to this list.
+    known[:] = [capture]
+    try:
+        yield capture
+    finally:
+        known[:] = saved

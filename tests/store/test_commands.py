@@ -44,12 +44,6 @@ def call(call_id: str = "call_1", tool: str = "tickets.add_note") -> EffectCall:
 def receipt(call_id: str = "call_1", tool: str = "tickets.add_note", **changes: Any) -> Effect:
     """What became of it."""
     facts: dict[str, Any] = {"status": "receipt", "receipt_id": "receipt_558", "result_version": "ticket_981:v19", "result": b"[]"}
-        "status": "receipt",
-        "receipt_id": "receipt_558",
-        "result_version": "ticket_981:v19",
-        "result": b"[]",
-        **changes,
-    }
     return Effect(call_id=call_id, tool=tool, mutating=True, arguments=b'{"ticket":981}', **(facts | changes))
 
 
@@ -430,7 +424,7 @@ async def test_a_parked_run_is_answered_once_and_goes_on(store: Store) -> None:
 async def test_an_answer_that_does_not_fit_is_refused(store: Store) -> None:
     """Not waiting, another wait, another answer under the same key, a second answer, no such run."""
     hand = await start(store)
-    answer = {"value": b"1", "by": "me", "key": "k", "fingerprint": "f"}
+    answer: dict[str, Any] = {"value": b"1", "by": "me", "key": "k", "fingerprint": "f"}
     with pytest.raises(WaitNotOpen):
         await store.runs.answer(hand.run_id, wait_id="w1", **answer)
     await store.work.park(hand.lease, wait_id="w1", reason="r", timeout_ms=None)
@@ -438,9 +432,9 @@ async def test_an_answer_that_does_not_fit_is_refused(store: Store) -> None:
         await store.runs.answer(hand.run_id, wait_id="w2", **answer)
     await store.runs.answer(hand.run_id, wait_id="w1", **answer)
     with pytest.raises(IdempotencyKeyReused):
-        await store.runs.answer(hand.run_id, wait_id="w1", **(answer | {"fingerprint": "g"}))
+        await store.runs.answer(hand.run_id, wait_id="w1", **{**answer, "fingerprint": "g"})
     with pytest.raises(WaitNotOpen):
-        await store.runs.answer(hand.run_id, wait_id="w1", **(answer | {"key": "k2"}))
+        await store.runs.answer(hand.run_id, wait_id="w1", **{**answer, "key": "k2"})
     with pytest.raises(RunNotFound):
         await store.runs.answer(NOBODY, wait_id="w1", **answer)
 
@@ -469,7 +463,7 @@ async def test_the_limit_of_a_wait_fires_once(store: Store, sleep: bool, state: 
 async def test_cancel_of_a_queued_run_ends_it_at_once(store: Store) -> None:
     """Nobody will ever be handed it; the same key hears the same answer, any other that it had ended."""
     run_id = await create(store)
-    ask = {"by": "me", "reason": "changed my mind", "fingerprint": "f"}
+    ask: dict[str, Any] = {"by": "me", "reason": "changed my mind", "fingerprint": "f"}
     first = await store.runs.cancel(run_id, key="k", **ask)
     assert (first.disposition, first.sequence) == ("cancelled_before_effect", 3)
     assert await store.runs.cancel(run_id, key="k", **ask) == first

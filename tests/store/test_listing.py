@@ -1,5 +1,7 @@
 """Listing a tenant's runs."""
 
+from typing import Any
+
 import pytest
 
 from reattach.store import Store
@@ -30,7 +32,7 @@ async def test_filters(store: Store) -> None:
     in_session = await create(store, session_id="s", agent="other")
     foreign = await create(store, tenant="elsewhere", session_id="s")
 
-    async def ids(**filters: str) -> set[str]:
+    async def ids(**filters: Any) -> set[str]:
         return {r.run_id for r in (await store.runs.page("dev", **filters)).runs}
 
     assert await ids() == {ended.run_id, in_session}

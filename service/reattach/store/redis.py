@@ -137,8 +137,8 @@ class Target:
             return self._sentinel(options)
         if self.scheme == "unix":
             options.pop("socket_keepalive")
-        from_url: Any = aioredis.Redis.from_url  # pyright: ignore[reportUnknownMemberType]
-        return from_url(self._url, retry=Retry(NoBackoff(), 0), **options)
+        client_class: Any = aioredis.Redis
+        return client_class.from_url(self._url, retry=Retry(NoBackoff(), 0), **options)
 
     def _hosts(self) -> tuple[list[tuple[str, int]], dict[str, Any]]:
         parts = urlsplit(self._url)

@@ -11,7 +11,7 @@ import msgspec
 import structlog
 
 from ..core.errors import BatchGap, EffectUnresolved, InvalidRequest, LeaseLost, Nondeterminism, RunClosed
-from ..core.event import TOOL_COMPLETED, TOOL_FAILED, Draft
+from ..core.event import TOOL_COMPLETED, TOOL_FAILED, TOOL_UNRESOLVED, Draft
 from ..core.ids import is_run_id, new_token, shard_of
 from ..core.payload import to_json
 from ..core.receipt import Effect, EffectCall, decode_effect
@@ -25,6 +25,7 @@ from .scripts import GROUP, Reply, load_scripts
 _log = structlog.get_logger("reattach.work")
 _ID: Final = re.compile(r"[A-Za-z0-9_.:#/@-]{1,128}")
 _LARGEST: Final = 1 << 26
+_COMMITTED: Final = {"receipt": TOOL_COMPLETED, "failed": TOOL_FAILED, "unresolved": TOOL_UNRESOLVED}
 _KINDS: Final[dict[str, Literal["receipt", "failed", "unresolved"]]] = {
     "RECEIPT": "receipt",
     "FAILED": "failed",
@@ -201,9 +202,15 @@ class Work:
                 self._owned(reply)
                 raise AssertionError("unreachable")
 
-    async def commit(self, lease: Lease, effect: Effect) -> Appended:
-        """Record what became of a tool call: status ``receipt``, ``failed``, or ``unresolved`` where its owner itself cannot tell (a timeout;
-        the error's message says why). A cancel request does not stop it.
+    async def commit(self, lease: Lease, effect: Effect, *, why: str | None = None) -> Appended:
+        """Record what became of a tool call: status ``receipt``, ``failed``, or ``unresolved`` where its owner itself cannot tell.
+
+        A cancel request does not stop it.
+
+        Args:
+            lease: The acquisition to write under.
+            effect: The call and what became of it.
+            why: Why nobody can tell, e.g. ``timeout``; for ``unresolved``.
 
         Raises:
             LeaseLost: Another owner, or nobody, holds the run. The effect is then unresolved for the next attempt.
@@ -218,6 +225,8 @@ class Work:
         for name in ("result", "error"):
             if getattr(effect, name) is not None:
                 about[name] = msgspec.Raw(getattr(effect, name))
+        if why is not None:
+            about["why"] = why
         reply = await self._door.run(
             self._scripts["commit"],
             self._of(lease),
@@ -225,7 +234,7 @@ class Work:
             lease.fence,
             effect.call_id,
             effect.status,
-            TOOL_FAILED if effect.status == "failed" else TOOL_COMPLETED,
+            _COMMITTED[effect.status],
             msgspec.json.encode(about),
             effect.encode(),
             int(effect.mutating),

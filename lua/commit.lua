@@ -13,7 +13,7 @@ if not held then
   return { 'MISSING' }
 end
 local before, known = string.match(held, '^(%S+) %S+ (%d+) ')
-if before == 'receipt' or before == 'failed' then
+if before == 'receipt' or before == 'failed' or (before == 'unresolved' and status == 'unresolved') then
   return { 'SEEN', tonumber(known), cancel }
 end
 if r[1] ~= 'running' then

@@ -8,7 +8,21 @@ import reattach
 
 from .tree import ROOT
 
-PUBLIC: Final = ["__version__"]
+PUBLIC: Final = [
+    "Agents",
+    "EffectFailed",
+    "EffectUnresolved",
+    "InvalidRequest",
+    "Message",
+    "Nondeterminism",
+    "PastEvent",
+    "PayloadTooLarge",
+    "ReattachError",
+    "Receipt",
+    "Run",
+    "RunFailed",
+    "__version__",
+]
 
 
 def test_the_public_names_are_these() -> None:

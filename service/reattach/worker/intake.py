@@ -1,0 +1,100 @@
+"""Finding work: a run is taken from the queue only when a slot is free, so nothing waits here under a lease.
+
+Work announces itself by wakes; a hint tells which agents to look at, and each of them is asked in turn, one run at a time, until it has no
+more. An idle worker sends nothing but one look around every few seconds, for the hint that nobody sent.
+"""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from ..core.errors import StoreUnavailable
+from .registry import Agents
+
+if TYPE_CHECKING:
+    from ..store import Delivery
+    from ..store.work import Work
+
+LOOK_AROUND: Final = 20.0
+_LONGEST_PAUSE: Final = 2.0
+_log = structlog.get_logger("reattach.worker")
+
+
+class Intake:
+    """Takes runs while there are slots, and hands each to `begin`, which takes the slot."""
+
+    def __init__(self, work: "Work", agents: Agents, consumer: str, *, slots: int, begin: "Callable[[Delivery], None]") -> None:
+        """Look after these agents.
+
+        Args:
+            work: The workers' side of the store.
+            agents: Which queues to look at.
+            consumer: Our name in their consumer groups.
+            slots: Runs at the same time.
+            begin: Called with every delivery; `free` must be called when it is done with.
+        """
+        self._work, self._agents, self._consumer, self._begin = work, agents, consumer, begin
+        self._slots = slots
+        self._news = asyncio.Event()
+        self._stopping = False
+        self._failures = 0
+        # In the order in which they are asked; a dict, because each is asked once per turn however often it announced itself.
+        self._hot: dict[str, None] = dict.fromkeys(agents)
+
+    def wake(self, agents: Iterable[str] | None) -> None:
+        """There may be work for these agents; None: for any."""
+        for name in self._agents if agents is None else agents:
+            if name in self._agents:
+                self._hot.setdefault(name)
+        self._news.set()
+
+    def free(self) -> None:
+        """A slot is free again."""
+        self._slots += 1
+        self._news.set()
+
+    def stop(self) -> None:
+        """Take nothing more. A take that is on its way is still handed over: its run would wait a lease for a sweeper otherwise."""
+        self._stopping = True
+        self._news.set()
+
+    async def run(self) -> None:
+        """Take work until stopped."""
+        while not self._stopping:
+            if self._slots > 0 and self._hot:
+                await self._ask(next(iter(self._hot)))
+            else:
+                await self._rest(LOOK_AROUND)
+
+    async def _ask(self, agent: str) -> None:
+        # Out of the list before asking: a wake that comes while the answer is on its way puts it back.
+        del self._hot[agent]
+        try:
+            found = await self._work.take(agent, self._consumer)
+        except StoreUnavailable:
+            self._hot.setdefault(agent)
+            self._failures += 1
+            await self._rest(random.uniform(0.5, 1.0) * min(0.05 * 2 ** min(self._failures, 8), _LONGEST_PAUSE), deaf=True)
+            return
+        self._failures = 0
+        for delivery in found:
+            self._hot.setdefault(agent)
+            self._slots -= 1
+            self._begin(delivery)
+
+    async def _rest(self, seconds: float, *, deaf: bool = False) -> None:
+        """Pause until there is news, or (`deaf`: only) until the time is over."""
+        self._news.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds * random.uniform(0.8, 1.0)):
+                while True:
+                    await self._news.wait()
+                    if self._stopping or not deaf:
+                        return
+                    self._news.clear()
+        if not deaf:
+            self.wake(None)

@@ -12,6 +12,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     host: Annotated[str, Meta(description="Address to listen on.")] = "127.0.0.1"
     port: Annotated[int, Meta(description="Port to listen on; 0 picks a free one and prints it.", ge=0, le=65535)] = 8080
+    cors: Annotated[str, Meta(description="Origins of other sites' pages that may use the API, exact, comma separated; empty: none.")] = ""
+    hosts: Annotated[
+        str, Meta(description="Host names, comma separated, that the API answers to without authentication, besides this machine's own.")
+    ] = ""
     redis: Annotated[
         str | None,
         Meta(description="redis://, rediss://, unix://, redis+sentinel:// or redis+cluster:// URL. Without it: the embedded server."),

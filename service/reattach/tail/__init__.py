@@ -1,0 +1,9 @@
+"""Delivery: what is new in the runs that somebody follows here, encoded once, in order, for any number of viewers."""
+
+from .ended import StreamEnded
+from .follow import changed, follow
+from .followed import Followed
+from .frames import Frame, Framer, Slice
+from .hub import Hub, HubStats
+
+__all__ = ["Followed", "Frame", "Framer", "Hub", "HubStats", "Slice", "StreamEnded", "changed", "follow"]

@@ -1,0 +1,150 @@
+"""From hints to frames: one read of the runs that rang, for all of them together, paced by how much there is to do."""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from typing import Final
+
+import structlog
+
+from ..core.errors import RunNotFound, StoreUnavailable
+from ..store import Ring, Store
+from .followed import Followed
+from .pace import Pace
+from .pages import Pages
+from .patience import Patience
+from .roster import Roster
+
+_log = structlog.get_logger("reattach.tail")
+
+_CHUNK: Final = 500
+_MOST_EVENTS: Final = 1000
+_CHUNK_EVENTS: Final = 8000
+_AT_ONCE: Final = 500
+
+
+class Fetch:
+    """Keeps the rings of a roster up to date.
+
+    A hint is never data: it may be lost, late or doubled, and that costs time only, because every followed run is read again now and then
+    (`mark_all`) and whenever hints may have been missed.
+    """
+
+    def __init__(self, store: Store, roster: Roster, pages: Pages, patience: Patience) -> None:
+        """Bind to the parts of a hub."""
+        self._store, self._roster, self._pages, self._patience = store, roster, pages, patience
+        self._dirty: dict[str, None] = {}
+        self._news = asyncio.Event()
+        self._doubt = False
+        self._pace = Pace()
+
+    def rang(self, ring: Ring) -> None:
+        """Take hints."""
+        if ring.everything:
+            self._doubt = True
+            self.mark_all()
+            self._news.set()
+        for run_id in ring.runs:
+            followed = self._roster.get(run_id)
+            if followed is not None:
+                self.mark(followed)
+
+    def mark(self, followed: Followed) -> None:
+        """Read this run in the next turn. One whose record is still being read is marked again when it is there."""
+        if not followed.ready:
+            followed.rang = True
+        elif not followed.terminal:
+            self._dirty[followed.run_id] = None
+            self._news.set()
+
+    def mark_all(self) -> None:
+        """Read every followed run in the next turn."""
+        for followed in self._roster:
+            self.mark(followed)
+
+    async def ready(self) -> None:
+        """Wait until a new hint could be acted on; hints that come meanwhile are then taken in one read."""
+        await self._pace.free()
+
+    async def run(self) -> None:
+        """Fetch until cancelled."""
+        failures = 0
+        while True:
+            await self._news.wait()
+            async with self._pace:
+                self._news.clear()
+                failed = not await self._turn()
+            if failed:
+                failures += 1
+                await asyncio.sleep(random.uniform(0.5, 1) * min(1.0, 0.02 * 2**failures))
+            else:
+                failures = 0
+
+    async def _turn(self) -> bool:
+        dirty, self._dirty = list(self._dirty), {}
+        doubt, self._doubt = self._doubt, False
+        try:
+            if doubt:
+                await self._reassure()
+            await self._read(dirty)
+        except StoreUnavailable:
+            self._doubt = self._doubt or doubt
+            self._dirty = dict.fromkeys([*dirty, *self._dirty])
+            self._news.set()
+            self._patience.ill("reads")
+            return False
+        self._patience.well("reads")
+        return True
+
+    async def _read(self, dirty: Sequence[str]) -> None:
+        for start in range(0, len(dirty), _CHUNK):
+            chunk = [f for f in map(self._roster.get, dirty[start : start + _CHUNK]) if f is not None and f.ready and not f.terminal]
+            if not chunk:
+                continue
+            count = min(_MOST_EVENTS, _CHUNK_EVENTS // len(chunk))
+            found = await self._store.events.tail({f.run_id: f.last for f in chunk}, count=count)
+            encoded = 0
+            for followed in chunk:
+                events = found.get(followed.run_id)
+                if events is None:
+                    continue
+                followed.take(events)
+                if len(events) >= count:
+                    self.mark(followed)
+                encoded += len(events)
+                if encoded >= _AT_ONCE:
+                    # After an outage thousands of runs may have a thousand events each: viewers of the first ones are not kept waiting.
+                    encoded = 0
+                    await asyncio.sleep(0)
+
+    async def _reassure(self) -> None:
+        """Hints were lost, so the connection was: the store may have been restored, or failed over to an older state.
+
+        A viewer whose past is no longer the run's past would be handed a future that does not follow from it. Its stream ends instead,
+        and when it comes back it is told what became of its cursor.
+        """
+        self._pages.forget()
+        self._roster.forget_idle()
+        ready = [f for f in self._roster if f.ready]
+        for start in range(0, len(ready), _CHUNK):
+            chunk = ready[start : start + _CHUNK]
+            found = await self._store.events.tail({f.run_id: f.last - 1 for f in chunk}, count=1)
+            for followed in chunk:
+                events = found.get(followed.run_id)
+                if events is not None and events[0].sequence == followed.last:
+                    newest = followed.ring.newest
+                    same = newest is None or followed.encode(events)[0].sse == newest.sse
+                else:
+                    same = await self._reaches(followed)
+                if not same:
+                    _log.warning("tail.history_changed", run_id=followed.run_id, last=followed.last)
+                    followed.ended = "unavailable"
+                    self._roster.forget(followed)
+                    followed.wake()
+
+    async def _reaches(self, followed: Followed) -> bool:
+        # The newest event we know is not in the log: trimmed and expired logs look like that, and so does a store that went back.
+        try:
+            return (await self._store.runs.read(followed.run_id)).record.sequence >= followed.last
+        except RunNotFound:
+            return False

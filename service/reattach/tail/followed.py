@@ -1,0 +1,162 @@
+"""One run as this process follows it: its ring, who waits for news, and how many follow."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import structlog
+
+from ..core.event import Event
+from .frames import Frame, Framer, Slice
+from .ring import Ring
+
+_log = structlog.get_logger("reattach.tail")
+
+Listener = Callable[[], None]
+
+FIRST_SPAN: Final = 64
+LEAST_SPAN: Final = 4
+MOST_SPAN: Final = 256
+_LARGE_PAGE: Final = 1024 * 1024
+_SMALL_PAGE: Final = 256 * 1024
+
+
+class Followed:
+    """A run that somebody in this process follows, or did until a moment ago.
+
+    A viewer is a position. It asks `slice` (or `pending`) for what comes next, reads pages through the hub when it is older than the
+    ring, and is told of news by a listener or by `wait`. Nothing here grows with what a viewer has not taken yet.
+
+    Attributes:
+        run_id: The run.
+        count: Followers that joined and have not left.
+        terminal: Whether the event at `last` ends the run.
+        loading: The read of the record, while it is under way.
+        failure: Why that read failed.
+        rang: News came while it was under way.
+        linger: The timer that forgets this run after its last follower left.
+        ended: Why its streams end though the run goes on; None while they go on.
+        span: Events per page of this run, so that a page is neither tiny nor huge.
+    """
+
+    __slots__ = (
+        "_framer", "_listeners", "_waiters", "count", "ended", "failure", "linger", "loading", "rang", "ring", "run_id", "span", "terminal",
+    )  # fmt: skip
+
+    def __init__(self, run_id: str) -> None:
+        """Not yet ready: `begin` makes it so."""
+        self.run_id = run_id
+        self.count = 0
+        self.terminal = False
+        self.loading: asyncio.Task[None] | None = None
+        self.failure: Exception | None = None
+        self.rang = False
+        self.ended: str | None = None
+        self.linger: asyncio.TimerHandle | None = None
+        self.span = FIRST_SPAN
+        self.ring = Ring(0, 0)
+        self._framer: Framer | None = None
+        self._waiters: set[asyncio.Future[None]] = set()
+        self._listeners: dict[Listener, None] = {}
+
+    def begin(self, framer: Framer, *, last: int, terminal: bool, limit: int) -> None:
+        """Stand at the run's newest event; older ones come from pages.
+
+        Args:
+            framer: Encodes this run's events.
+            last: The newest event's sequence.
+            terminal: Whether it ends the run.
+            limit: Most bytes the ring keeps.
+        """
+        self._framer, self.ring, self.terminal = framer, Ring(last, limit), terminal
+
+    @property
+    def ready(self) -> bool:
+        """Whether the record was read."""
+        return self._framer is not None
+
+    @property
+    def last(self) -> int:
+        """Sequence of the newest event this process knows."""
+        return self.ring.last
+
+    def encode(self, events: Sequence[Event]) -> list[Frame]:
+        """Encode events of this run."""
+        assert self._framer is not None
+        return [self._framer.frame(event) for event in events]
+
+    def take(self, events: Sequence[Event]) -> bool:
+        """Add what was read from the log, in order and without holes; whether anything was new.
+
+        Two reads may overlap (one asked by a bell, one by a follower that just joined): what is known already is passed over, or the ring
+        would hold an event twice and every position behind it would be off by one.
+        """
+        fresh = events[max(0, self.last + 1 - events[0].sequence) :]
+        if not fresh:
+            return False
+        frames = self.encode(fresh)
+        self.ring.extend(frames)
+        self.terminal = frames[-1].terminal
+        self.wake()
+        return True
+
+    def slice(self, position: int) -> Slice | None:
+        """What comes after a position, from memory; None when there is nothing yet, or the viewer is `behind` the ring."""
+        return self.ring.slice(position)
+
+    def behind(self, position: int) -> bool:
+        """Whether a viewer is older than the ring, so that only the store has what comes next for it."""
+        return position < self.ring.base
+
+    def pending(self, position: int) -> tuple[bytes, int]:
+        """As `slice`, for writers that serve many viewers from one wake-up: bytes to write now and the position after them.
+
+        Viewers at the same position get the same bytes object. Empty bytes leave the position where it is.
+        """
+        found = self.ring.slice(position)
+        return (b"", position) if found is None else (found.sse, found.last)
+
+    def listen(self, listener: Listener) -> None:
+        """Call back whenever there may be something new, or the hub ends its streams, until `unlisten`."""
+        self._listeners[listener] = None
+
+    def unlisten(self, listener: Listener) -> None:
+        """Stop calling back."""
+        self._listeners.pop(listener, None)
+
+    async def wait(self, timeout: float | None = None) -> None:
+        """Wait for the next wake-up. No await may lie between finding nothing new and calling this, or the news between them is missed.
+
+        Raises:
+            TimeoutError: Nothing happened for `timeout` seconds.
+        """
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.add(waiter)
+        try:
+            if timeout is None:
+                await waiter
+            else:
+                async with asyncio.timeout(timeout):
+                    await waiter
+        finally:
+            self._waiters.discard(waiter)
+
+    def wake(self) -> None:
+        """Tell everybody who waits."""
+        waiters, self._waiters = self._waiters, set()
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        for listener in list(self._listeners):
+            try:
+                listener()
+            except Exception:
+                # One viewer's trouble (a transport that is closing refuses the write) must not keep the news from all the others.
+                _log.exception("tail.listener_failed", run_id=self.run_id)
+
+    def paged(self, count: int, size: int) -> None:
+        """Learn from a page how many events the next ones should hold."""
+        if size > _LARGE_PAGE:
+            self.span = max(LEAST_SPAN, min(self.span, count // 4))
+        elif size < _SMALL_PAGE and self.span < MOST_SPAN and count >= self.span:
+            self.span = min(MOST_SPAN, self.span * 4)

@@ -431,10 +431,12 @@ async def test_an_answer_that_does_not_fit_is_refused(store: Store) -> None:
     with pytest.raises(WaitNotOpen):
         await store.runs.answer(hand.run_id, wait_id="w2", **answer)
     await store.runs.answer(hand.run_id, wait_id="w1", **answer)
+    changed: dict[str, Any] = {**answer, "fingerprint": "g"}
     with pytest.raises(IdempotencyKeyReused):
-        await store.runs.answer(hand.run_id, wait_id="w1", **{**answer, "fingerprint": "g"})
+        await store.runs.answer(hand.run_id, wait_id="w1", **changed)
+    second: dict[str, Any] = {**answer, "key": "k2"}
     with pytest.raises(WaitNotOpen):
-        await store.runs.answer(hand.run_id, wait_id="w1", **{**answer, "key": "k2"})
+        await store.runs.answer(hand.run_id, wait_id="w1", **second)
     with pytest.raises(RunNotFound):
         await store.runs.answer(NOBODY, wait_id="w1", **answer)
 

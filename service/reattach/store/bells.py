@@ -5,15 +5,16 @@ A hint may be lost, late or doubled; it is never data. Whoever listens re-reads 
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, Protocol
 
 import msgspec
 import structlog
 
 from ..core.errors import StoreUnavailable
+from .door import BlockingReader
 from .keys import Keys
-from .redis import BlockingReader, Target
+from .redis import Target
 
 _log = structlog.get_logger("reattach.bells")
 
@@ -50,8 +51,9 @@ class _Listener:
         cap: int,
         on_entries: Callable[[list[Any], bool], None],
         on_state: Callable[[bool], None] | None,
+        ready: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        self._target, self._cap, self._on_entries, self._on_state = target, cap, on_entries, on_state
+        self._target, self._cap, self._on_entries, self._on_state, self._ready = target, cap, on_entries, on_state, ready
         self._positions: dict[bytes, bytes] = {s.encode(): b"$" for s in streams}
 
     async def run(self) -> None:
@@ -66,6 +68,8 @@ class _Listener:
                     self._say(True)
                     failures = 0
                     while True:
+                        if self._ready is not None:
+                            await self._ready()
                         await self._listen(reader)
                 except (StoreUnavailable, TimeoutError) as e:
                     await reader.close()
@@ -126,17 +130,25 @@ class Listening(Protocol):
 class Bells:
     """Tells which runs have news. Run `run()` as a task; callbacks come on the same loop and must not block."""
 
-    def __init__(self, store: Listening, on_ring: Callable[[Ring], None], *, on_state: Callable[[bool], None] | None = None) -> None:
+    def __init__(
+        self,
+        store: Listening,
+        on_ring: Callable[[Ring], None],
+        *,
+        on_state: Callable[[bool], None] | None = None,
+        ready: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         """Listen to every shard's bell.
 
         Args:
             store: Where Redis is and how its keys are named.
             on_ring: Called with every batch of hints.
             on_state: Called with True when hints flow, False when the connection is lost.
+            ready: Awaited before every read, so that a busy follower takes its hints in fewer, larger batches.
         """
         self._on_ring = on_ring
         streams = [store.keys.bell(tag) for tag in store.keys.tags]
-        self._listeners = [_Listener(store.target, part, BELL_CAP, self._heard, on_state) for part in _plan(store.target, streams)]
+        self._listeners = [_Listener(store.target, part, BELL_CAP, self._heard, on_state, ready) for part in _plan(store.target, streams)]
 
     def _heard(self, entries: list[Any], missed: bool) -> None:
         self._on_ring(Ring(frozenset(e[1][1].decode() for e in entries), missed))

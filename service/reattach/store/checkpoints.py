@@ -13,9 +13,9 @@ from ..core.fold import Fold
 from ..core.ids import is_run_id
 from ..core.run import RunRecord, bounds
 from ..core.snapshot import Snapshot
+from .door import Door
 from .keys import Keys
 from .records import pairs, to_event, to_record
-from .redis import Door
 from .scripts import load_scripts
 
 _PAGE: Final = 1000

@@ -6,9 +6,9 @@ from typing import Final
 from ..core.errors import RunNotFound
 from ..core.event import Event
 from ..core.ids import is_run_id, shard_of
+from .door import Door
 from .keys import Keys
 from .records import to_event
-from .redis import Door
 
 TAIL_COUNT: Final = 1000
 """Most events one run contributes to one `tail`."""
@@ -41,13 +41,20 @@ class Events:
         # Up to the log's first entry the audit stream is all there is; beyond it the log has everything.
         end = f"({log[0][0].decode()}" if log else "+"
         audit = await self._door.call("XRANGE", self._keys.audit(run_id), start, end, "COUNT", limit)
+        if audit and not log:
+            # Either the log is gone, or these were appended between the two reads: then the deltas among them are in the log only.
+            log = await self._door.call("XRANGE", self._keys.log(run_id), start, "+", "COUNT", limit)
+            if log:
+                first = int(log[0][0][:-2])
+                audit = [e for e in audit if int(e[0][:-2]) < first]
         return [to_event(e) for e in [*audit, *log][:limit]]
 
-    async def tail(self, positions: Mapping[str, int]) -> dict[str, list[Event]]:
+    async def tail(self, positions: Mapping[str, int], *, count: int = TAIL_COUNT) -> dict[str, list[Event]]:
         """What is new in many runs, in one read per shard (all of them in one round trip). Runs without news are absent.
 
         Args:
             positions: Run id → sequence after which to read. Ids must be valid.
+            count: Most events of one run.
 
         Raises:
             StoreUnavailable: Redis cannot be reached.
@@ -63,7 +70,7 @@ class Events:
         for group in groups:
             names = {self._keys.log(run_id).encode(): run_id for run_id in group}
             ids = [f"{positions[run_id]}-0" for run_id in group]
-            reply = await self._door.call("XREAD", "COUNT", TAIL_COUNT, "STREAMS", *names, *ids)
+            reply = await self._door.call("XREAD", "COUNT", count, "STREAMS", *names, *ids)
             for key, entries in reply or ():
                 found[names[key]] = [to_event(e) for e in entries]
         return found

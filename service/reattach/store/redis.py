@@ -1,18 +1,9 @@
-"""The one door to Redis: how connections are made, how commands travel, what failures become.
+"""Redis itself: how clients are made, and what their failures become. Only ``store`` imports redis-py, only this file makes clients.
 
-Two regimes that must never share a connection:
-
-- *commands* have a short timeout and travel in batches: everything asked for in one turn of the loop leaves in one pipeline, from a task of
-  its own. A caller that is cancelled abandons its future, never a connection with a half-read reply (the next caller would get the answer).
-- *blocking reads* wait for ever by design and get a client without a socket timeout (redis-py's default of 5 s would kill them).
-
-Every command that comes through `Door.call` may be sent twice: reads, and scripts that recognise a repeat. That is why it is retried here,
-once, for all.
+Two regimes that must never share a connection: *commands* have a short timeout; *blocking reads* wait for ever by design and get a client
+without a socket timeout (redis-py's default of 5 s would kill them). ``store.door`` is the way in for both.
 """
 
-import asyncio
-import random
-from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
@@ -29,25 +20,18 @@ from redis.exceptions import (
     MaxConnectionsError,
     MovedError,
     NoPermissionError,
-    NoScriptError,
     OutOfMemoryError,
     ReadOnlyError,
-    RedisError,
-    ResponseError,
     TryAgainError,
 )
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from ..core.errors import InvalidRequest, StoreUnavailable
-from .scripts import Reply, Script
 
 Client = Any
 """redis-py's clients share `execute_command` but no useful base class."""
 
-_TRIES: Final = 4
-_MAX_BATCH: Final = 256
-_LANES: Final = 2
 _PASSING: Final = (
     RedisConnectionError,  # includes a server that is loading
     RedisTimeoutError,
@@ -174,164 +158,17 @@ _RAW: Final = (
 )  # fmt: skip
 
 
-def _raw(client: Client) -> Client:
+def raw_replies(client: Client) -> Client:
+    """Let replies through as they come, so that all topologies and both regimes answer alike."""
     for name in _RAW:
         client.response_callbacks.pop(name, None)
     return client
 
 
-async def _close(client: Client) -> None:
+async def close_client(client: Client) -> None:
+    """Close a client with everything it opened."""
     await client.aclose()
     # A master's client asks Sentinels through clients of their own, which it does not close.
     manager = getattr(getattr(client, "connection_pool", None), "sentinel_manager", None)
     for sentinel in getattr(manager, "sentinels", ()):
         await sentinel.aclose()
-
-
-class Door:
-    """All traffic of one process with one Redis, on one event loop."""
-
-    def __init__(self, target: Target) -> None:
-        """Prepare a door; nothing connects before the first call."""
-        self.target = target
-        self._client: Client = None
-        self._waiting: list[tuple[tuple[Any, ...], asyncio.Future[Any]]] = []
-        self._lanes: set[asyncio.Task[None]] = set()
-        self._wanted = False
-        self.observe: Callable[[int], None] | None = None
-
-    async def close(self) -> None:
-        """Let what is under way end, then close every connection."""
-        while self._lanes:
-            await asyncio.wait(self._lanes)
-        if self._client is not None:
-            await _close(self._client)
-            self._client = None
-
-    async def call(self, *command: Any) -> Any:
-        """Run one command that may safely be sent twice; its raw reply.
-
-        The command's first key must be its second word (as in ``XRANGE key …``), which holds for every command used here.
-
-        Raises:
-            StoreUnavailable: The server cannot be reached or refuses, also after a few tries over about a second.
-        """
-        for attempt in range(_TRIES):
-            try:
-                return await self._submit(command)
-            except (RedisError, OSError) as e:
-                if not is_passing(e) or attempt == _TRIES - 1:
-                    raise translate(e) from e
-                await asyncio.sleep(random.uniform(0.5, 1.0) * 0.05 * 4**attempt)
-        raise AssertionError("unreachable")
-
-    async def once(self, *command: Any) -> Any:
-        """Run one command that must not be sent twice.
-
-        Raises:
-            StoreUnavailable: The server cannot be reached or refuses; whether it ran is then unknown.
-        """
-        try:
-            return await self._submit(command)
-        except (RedisError, OSError) as e:
-            raise translate(e) from e
-
-    async def run(self, script: Script, keys: Mapping[str, str | None], *args: Any) -> Reply:
-        """Run one command of ``lua/``. A server that does not know it (restarted, flushed, failed over) is sent its text.
-
-        Raises:
-            StoreUnavailable: As in `call`.
-        """
-        bound = script.bind_keys(keys)
-        try:
-            raw = await self.call("EVALSHA", script.sha, len(bound), *bound, *args)
-        except NoScriptError:
-            raw = await self.call("EVAL", script.text, len(bound), *bound, *args)
-        return script.decode(raw)
-
-    def _submit(self, command: tuple[Any, ...]) -> asyncio.Future[Any]:
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Any] = loop.create_future()
-        self._waiting.append((command, future))
-        if not self._wanted:
-            # One turn of the loop later, everything that was asked for meanwhile leaves together.
-            self._wanted = True
-            loop.call_soon(self._open_lane)
-        return future
-
-    def _open_lane(self) -> None:
-        self._wanted = False
-        if self._waiting and len(self._lanes) < _LANES:
-            lane = asyncio.create_task(self._drain(), name="reattach-redis-lane")
-            self._lanes.add(lane)
-            lane.add_done_callback(self._lanes.discard)
-
-    async def _drain(self) -> None:
-        while self._waiting:
-            batch, self._waiting = self._waiting[:_MAX_BATCH], self._waiting[_MAX_BATCH:]
-            batch = [(command, future) for command, future in batch if not future.done()]
-            if not batch:
-                continue
-            if self.observe is not None:
-                self.observe(len(batch))
-            try:
-                replies: list[Any] = await self._send([command for command, _ in batch])
-            except Exception as e:  # whatever it is, every caller of the batch must hear of it
-                replies = [e] * len(batch)
-            for (_, future), reply in zip(batch, replies, strict=True):
-                if not future.done():
-                    if isinstance(reply, BaseException):
-                        future.set_exception(reply)
-                    else:
-                        future.set_result(reply)
-
-    async def _send(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
-        if self._client is None:
-            self._client = _raw(self.target.client())
-        if self.target.is_cluster:
-            await self._client.initialize()
-            return await asyncio.gather(*(self._client.execute_command(*c) for c in commands), return_exceptions=True)
-        try:
-            if len(commands) == 1:
-                return [await self._client.execute_command(*commands[0])]
-            pipe = self._client.pipeline(transaction=False)
-            for command in commands:
-                pipe.execute_command(*command)
-            replies = await pipe.execute(raise_on_error=False)
-        except ResponseError as e:
-            replies = [e]
-        if any(isinstance(r, ReadOnlyError) for r in replies):
-            # The old primary was demoted: only new connections can find the new one.
-            await self._client.connection_pool.disconnect(inuse_connections=False)
-        return replies
-
-
-class BlockingReader:
-    """One connection for reads that wait. Not safe for two readers at once; after any error it is closed and must be made anew."""
-
-    def __init__(self, target: Target) -> None:
-        """Prepare a reader; nothing connects before the first read."""
-        self._target = target
-        self._client: Client = None
-
-    async def read(self, *command: Any) -> Any:
-        """Run one blocking command; its raw reply, None when it timed out on the server.
-
-        Raises:
-            StoreUnavailable: The connection is gone.
-        """
-        if self._client is None:
-            self._client = _raw(self._target.client(blocking=True))
-            if self._target.is_cluster:
-                await self._client.initialize()
-        try:
-            return await self._client.execute_command(*command)
-        except (RedisError, OSError) as e:
-            await self.close()
-            raise translate(e) from e
-
-    async def close(self) -> None:
-        """Drop the connection, also in the middle of a read."""
-        client, self._client = self._client, None
-        if client is not None:
-            await _close(client)

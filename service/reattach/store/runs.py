@@ -12,9 +12,9 @@ from ..core.payload import to_json
 from ..core.run import NewRun, RunRecord, bounds
 from ..core.snapshot import Snapshot
 from .checkpoints import Checkpoints
+from .door import Door
 from .keys import Keys, idempotency_name, session_shard
 from .records import CancelReply, Created, RunPage, new_fields, pairs, to_record
-from .redis import Door
 from .scripts import GROUP, Reply, load_scripts
 
 _RESERVATION_MS: Final = 86_400_000
@@ -22,10 +22,17 @@ _SCAN: Final = 200
 
 
 class Read(msgspec.Struct, frozen=True, kw_only=True):
-    """A record and what its log can replay, read at one instant."""
+    """A record and what its log can replay, read at one instant.
+
+    Attributes:
+        record: The record.
+        bounds: What can be replayed.
+        log_first: First sequence in the log, which has everything from there on; None when the log is gone.
+    """
 
     record: RunRecord
     bounds: LogBounds
+    log_first: int | None
 
 
 class Runs:
@@ -106,7 +113,8 @@ class Runs:
         if reply.word == "GONE":
             raise RunNotFound()
         record = to_record(pairs(reply.values[0]))
-        return Read(record=record, bounds=bounds(record, log_first=reply.integer(1) or None, audit_first=reply.integer(2) or None))
+        log_first = reply.integer(1) or None
+        return Read(record=record, bounds=bounds(record, log_first=log_first, audit_first=reply.integer(2) or None), log_first=log_first)
 
     async def snapshot(self, run_id: str) -> Snapshot:
         """The fold of the run's events 1 … its latest sequence.

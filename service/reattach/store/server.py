@@ -5,7 +5,7 @@ import time
 import msgspec
 
 from ..core.errors import ReattachError
-from .redis import Door
+from .door import Door
 from .scripts import load_scripts
 
 

@@ -1,15 +1,16 @@
 """The store as the layers above it see it: one object per process and event loop."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from ..core.errors import InvalidRequest
 from ..core.settings import Settings
 from .bells import Bells, Ring, Wake, Wakes
 from .checkpoints import Checkpoints
+from .door import Door
 from .events import Events
 from .keys import Keys
-from .redis import Door, Target
+from .redis import Target
 from .runs import Runs
 from .server import ServerFacts, broken_scripts, read_facts
 from .sweep import Sweep
@@ -108,9 +109,15 @@ class Store:
         """
         return await broken_scripts(self.door)
 
-    def bells(self, on_ring: Callable[[Ring], None], *, on_state: Callable[[bool], None] | None = None) -> Bells:
+    def bells(
+        self,
+        on_ring: Callable[[Ring], None],
+        *,
+        on_state: Callable[[bool], None] | None = None,
+        ready: Callable[[], Awaitable[None]] | None = None,
+    ) -> Bells:
         """A listener for followers' hints."""
-        return Bells(self, on_ring, on_state=on_state)
+        return Bells(self, on_ring, on_state=on_state, ready=ready)
 
     def wakes(self, on_wake: Callable[[Wake], None], *, on_state: Callable[[bool], None] | None = None) -> Wakes:
         """A listener for workers' hints."""

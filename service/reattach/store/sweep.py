@@ -19,9 +19,9 @@ from ..core.errors import ReattachError, RunNotFound, StoreUnavailable
 from ..core.ids import is_run_id, shard_of
 from ..core.settings import Settings
 from .checkpoints import Checkpoints
+from .door import Door
 from .keys import Keys
 from .records import pairs, to_record
-from .redis import Door
 from .scripts import GROUP, load_scripts
 
 _log = structlog.get_logger("reattach.sweep")

@@ -16,10 +16,10 @@ from ..core.ids import is_run_id, new_token, shard_of
 from ..core.payload import to_json
 from ..core.receipt import Effect, EffectCall, decode_effect
 from ..core.settings import Settings
+from .door import Door
 from .keys import Keys
 from .leases import Appended, Claim, Delivery, Finished, Intended, Lease, Parked, Renewal
 from .records import pairs, to_record
-from .redis import Door
 from .scripts import GROUP, Reply, load_scripts
 
 _log = structlog.get_logger("reattach.work")
@@ -175,7 +175,9 @@ class Work:
         """
         self._check_id(call.call_id, "call_id")
         about: dict[str, Any] = {"tool_call_id": call.call_id, "tool": call.tool}
-        requested = to_json(about | {"arguments": msgspec.Raw(call.arguments)}, max_bytes=_LARGEST, what="arguments")
+        unresolved = to_json(about | {"why": "worker_lost"}, max_bytes=_LARGEST, what="tool")
+        # Joined, not encoded again: arguments that came from another language keep their numbers as they were written.
+        requested = msgspec.json.encode(about | {"arguments": msgspec.Raw(call.arguments)})
         record = Effect(call_id=call.call_id, tool=call.tool, arguments=call.arguments, status="intent", mutating=call.mutating)
         reply = await self._door.run(
             self._scripts["intend"],
@@ -185,7 +187,7 @@ class Work:
             call.call_id,
             int(again),
             requested,
-            to_json(about | {"why": "worker_lost"}, max_bytes=_LARGEST, what="tool"),
+            unresolved,
             record.encode(),
         )
         match reply.word:

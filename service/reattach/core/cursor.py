@@ -1,17 +1,17 @@
 """Cursors: how they are read, and what each is worth against a run's log (contract, section 5)."""
 
 import re
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
 from .errors import CursorExpired, CursorRunMismatch, FutureCursor, MalformedCursor
-from .ids import is_run_id
+from .ids import ID_CHARACTER
 
 MAX_SEQUENCE: Final = 2**53 - 1
 """Beyond this a sequence would no longer be exact in Lua or in a browser."""
 
-_NUMBER = re.compile(r"0|[1-9][0-9]{0,15}")
+_CURSOR = re.compile(rf"(?:(run_{ID_CHARACTER}{{26}}):)?(0|[1-9][0-9]{{0,15}})")
 
 Render = Literal["completed_message", "partial_message", "unknown_outcome", "operator_recovery"]
 """What a client that lost its place can show from the snapshot."""
@@ -42,36 +42,35 @@ def parse_cursor(text: str, run_id: str) -> int:
         MalformedCursor: It is neither form.
         CursorRunMismatch: It names another run; the answer is the same whether that run exists or not.
     """
-    head, colon, tail = text.rpartition(":")
-    if colon and not is_run_id(head):
-        raise _malformed()
-    if _NUMBER.fullmatch(tail) is None or int(tail) > MAX_SEQUENCE:
-        raise _malformed()
-    if colon and head != run_id:
+    match = _CURSOR.fullmatch(text)
+    if match is None or int(match[2]) > MAX_SEQUENCE:
+        raise MalformedCursor("a cursor is a sequence (184) or an event id (run_…:184); leave it out to start from the beginning")
+    if match[1] not in (None, run_id):
         raise CursorRunMismatch("the cursor names another run than the one asked for")
-    return int(tail)
-
-
-def _malformed() -> MalformedCursor:
-    return MalformedCursor("a cursor is a sequence (184) or an event id (run_…:184); leave it out to start from the beginning")
+    return int(match[2])
 
 
 def pick_cursor(headers: list[str], after: list[str], run_id: str) -> int:
     """Choose and read the cursor of a request: `Last-Event-ID` wins, since a browser keeps the old URL when it reconnects.
 
-    An empty header is what a browser that has seen no event may send: it means no cursor.
+    An empty header is what a client that has seen no event may send: it is no cursor. An empty `?after=` is a client's mistake, which
+    must not become a full replay.
+
+    Args:
+        headers: Every `Last-Event-ID` of the request.
+        after: Every `after` of its query string.
+        run_id: The run that was asked for.
 
     Raises:
-        MalformedCursor: Two headers (or two query values) that differ, or a cursor of neither form.
+        MalformedCursor: Two headers (or, without a header, two query values) that differ, or a cursor of neither form.
         CursorRunMismatch: It names another run.
     """
-    given = set(headers) or set(after)
+    given = set(headers)
+    if given <= {""}:
+        given = set(after)
     if len(given) > 1:
         raise MalformedCursor("two different cursors were given in one request")
-    text = given.pop() if given else ""
-    if text == "":
-        return 0
-    return parse_cursor(text, run_id)
+    return parse_cursor(given.pop(), run_id) if given else 0
 
 
 def judge(cursor: int, bounds: LogBounds, *, run_id: str) -> None:
@@ -81,10 +80,10 @@ def judge(cursor: int, bounds: LogBounds, *, run_id: str) -> None:
         FutureCursor: It is larger than the latest sequence.
         CursorExpired: Events after it that a fold needs are gone.
     """
-    facts = {"latest_sequence": bounds.sequence, "state": bounds.state, "snapshot": f"/agent-runs/{run_id}"}
+    facts: dict[str, Any] = {"latest_sequence": bounds.sequence, "state": bounds.state, "snapshot": f"/agent-runs/{run_id}"}
     if cursor > bounds.sequence:
         raise FutureCursor(f"the run's latest sequence is {bounds.sequence}", **facts)
-    if cursor < bounds.sequence and cursor + 1 < bounds.earliest_sequence:
+    if cursor + 1 < bounds.earliest_sequence:
         raise CursorExpired(
             "events after this cursor are no longer kept; take the snapshot and go on from resume_after",
             earliest_sequence=bounds.earliest_sequence,

@@ -35,8 +35,8 @@ TERMINAL_TYPES: Final = frozenset({RUN_SUCCEEDED, RUN_FAILED, RUN_CANCELLED})
 DELTA_TYPES: Final = frozenset({MESSAGE_DELTA, REASONING_DELTA, TOOL_PROGRESS})
 """The class with the shorter retention. ``lua/include/log.lua`` has the same list; a test compares them."""
 
-RESERVED_PREFIXES: Final = ("run.", "input.")
-"""Only the store's own commands write these: a handler that could would be able to forge an ending."""
+RESERVED_PREFIXES: Final = ("run.", "input.", "stream.")
+"""Types that no handler may append: only the store ends a run or answers it, and only a server says that it closes a stream."""
 
 TYPE_PATTERN: Final = r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+$"
 MAX_TYPE: Final = 64
@@ -122,5 +122,5 @@ def check_type(name: str) -> str:
             field="type",
         )
     if name.startswith(RESERVED_PREFIXES):
-        raise InvalidRequest("event types that begin with run. or input. are written by Reattach only", field="type")
+        raise InvalidRequest(f"event types that begin with {', '.join(RESERVED_PREFIXES)} are Reattach's own", field="type")
     return name

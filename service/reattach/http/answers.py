@@ -1,0 +1,172 @@
+"""What clients are sent, besides the snapshot: the other answers as types. The OpenAPI document follows from them."""
+
+from typing import Annotated
+
+import msgspec
+
+from ..core.event import EventFrame, event_id
+from ..core.run import Retention, RunRecord, links, when
+from ..core.snapshot import Cancel, Snapshot
+
+Raw = msgspec.Raw
+Meta = msgspec.Meta
+
+
+class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """A run in a listing."""
+
+    run_id: str
+    tenant: str
+    initiator: str
+    session_id: str | None
+    parent_run_id: str | None
+    agent: str
+    resource_scope: str
+    release_id: str
+    state: str
+    attempt: int
+    sequence: int
+    created_at: str
+    started_at: str | None
+    last_activity_at: str
+    finished_at: str | None
+    expires_at: str | None
+    links: dict[str, str]
+
+
+class RunList(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of runs, newest first."""
+
+    runs: tuple[RunSummary, ...]
+    next_before: Annotated[str | None, Meta(description="Pass it as before for the next page; null on the last one.")]
+
+
+class EventPage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A page of events after a cursor."""
+
+    events: tuple[EventFrame, ...]
+    next_cursor: Annotated[str, Meta(description="Pass it as after for the next page.")]
+    latest_sequence: int
+    state: str
+    done: Annotated[bool, Meta(description="The run has ended and this page reaches its last event.")]
+    snapshot: Annotated[Snapshot | None, Meta(description="In place of events that are no longer kept; only with expired=snapshot.")] = None
+
+
+class Receipt(msgspec.Struct, frozen=True, kw_only=True):
+    """What a completed tool call left behind."""
+
+    tool_call_id: str
+    tool: str
+    receipt_id: str | None
+    result_version: str | None
+
+
+class CancelAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a request to stop."""
+
+    run_id: str
+    state: str
+    sequence: int
+    disposition: Annotated[
+        str, Meta(description="cancelled_before_effect, cancelled_after_effect, cancellation_pending or already_terminal.")
+    ]
+    cancel: Cancel
+    receipts: tuple[Receipt, ...]
+    resources: dict[str, str]
+    outcome: Raw | None
+    error: Raw | None
+    links: dict[str, str]
+
+
+class InputAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer that reached its waiting run."""
+
+    run_id: str
+    wait_id: str
+    sequence: Annotated[int, Meta(description="Of the event input.received.")]
+    event_id: str
+    links: dict[str, str]
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What this deployment allows. Sizes are bytes, times seconds unless a name says otherwise."""
+
+    max_body: int
+    max_payload: int
+    max_metadata: int
+    max_depth: int
+    max_idempotency_key: int
+    max_reason: int
+    max_page_events: int
+    max_page_runs: int
+    max_wait: float
+    max_streams: int
+    max_event_type: int
+    keepalive: float
+    stream_lifetime: float
+    write_timeout: float
+    lease: float
+    retention: Retention
+
+
+class Health(msgspec.Struct, frozen=True, kw_only=True):
+    """The process answers."""
+
+    status: str
+
+
+class Readiness(msgspec.Struct, frozen=True, kw_only=True):
+    """Redis is reachable and safe to hold runs."""
+
+    status: str
+    server: str
+    version: str
+    append_only: bool | None
+
+
+def summary(record: RunRecord) -> RunSummary:
+    """A record as a listing shows it."""
+    return RunSummary(
+        run_id=record.run_id,
+        tenant=record.tenant,
+        initiator=record.initiator,
+        session_id=record.session_id,
+        parent_run_id=record.parent_run_id,
+        agent=record.agent,
+        resource_scope=record.resource_scope,
+        release_id=record.release_id,
+        state=record.state,
+        attempt=record.attempt,
+        sequence=record.sequence,
+        created_at=when(record.created_at) or "",
+        started_at=when(record.started_at),
+        last_activity_at=when(record.last_activity_at) or "",
+        finished_at=when(record.finished_at),
+        expires_at=when(record.expires_at),
+        links=links(record.run_id),
+    )
+
+
+def cancel_answer(snapshot: Snapshot, disposition: str) -> CancelAnswer:
+    """A cancel request's answer, from the snapshot it was true at: the two cannot tell different stories."""
+    return CancelAnswer(
+        run_id=snapshot.run_id,
+        state=snapshot.state,
+        sequence=snapshot.sequence,
+        disposition=disposition,
+        cancel=snapshot.cancel,
+        receipts=tuple(
+            Receipt(tool_call_id=t.tool_call_id, tool=t.tool, receipt_id=t.receipt_id, result_version=t.result_version)
+            for t in snapshot.tools
+            if t.status == "completed"
+        ),
+        resources=snapshot.resources,
+        outcome=snapshot.outcome,
+        error=snapshot.error,
+        links=snapshot.links,
+    )
+
+
+def input_answer(run_id: str, wait_id: str, sequence: int) -> InputAnswer:
+    """The answer to an answer."""
+    return InputAnswer(run_id=run_id, wait_id=wait_id, sequence=sequence, event_id=event_id(run_id, sequence), links=links(run_id))

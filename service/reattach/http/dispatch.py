@@ -1,0 +1,95 @@
+"""From a request to its handler and back: authentication, methods, and every error as a problem."""
+
+import asyncio
+import secrets
+from collections.abc import Mapping, Sequence
+from time import perf_counter
+from typing import Any
+
+import structlog
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ..core.errors import InternalError, MethodNotAllowed, NotFound, ReattachError
+from ..obs.metrics import REQUESTS
+from .problems import problem
+from .service import Call, Endpoint, Service
+from .wire import wire_of
+
+_log = structlog.get_logger("reattach.http")
+
+
+class Resource:
+    """One path with its methods, as an ASGI application that never raises."""
+
+    def __init__(self, service: Service, path: str, endpoints: Sequence[Endpoint]) -> None:
+        self._service, self._path = service, path
+        self._endpoints: Mapping[str, Endpoint] = {e.method: e for e in endpoints}
+        if "GET" in self._endpoints:
+            self._endpoints = {**self._endpoints, "HEAD": self._endpoints["GET"]}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        began, status = perf_counter(), 0
+
+        async def watched(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        request = Request(scope, receive)
+        try:
+            response: ASGIApp = await self._respond(request)
+            try:
+                await response(scope, receive, watched)
+            except ReattachError as e:
+                await problem(e)(scope, receive, watched)
+        except ClientDisconnect:
+            pass
+        except asyncio.CancelledError:
+            # A wait that ended because its client left; there is nobody to answer.
+            if (wire := wire_of(scope)) is None or not wire.lost:
+                raise
+        seconds = perf_counter() - began
+        REQUESTS.labels(request.method, self._path, str(status)).observe(seconds)
+        _log.debug("request", method=request.method, path=request.url.path, status=status, ms=round(seconds * 1000, 1))
+
+    async def _respond(self, request: Request) -> ASGIApp:
+        try:
+            endpoint = self._endpoints.get(request.method)
+            if endpoint is None:
+                raise MethodNotAllowed(f"{self._path} takes {', '.join(self._endpoints)}", allow=list(self._endpoints))
+            principal = None if endpoint.action is None else await self._service.authenticator.authenticate(request)
+            return await endpoint.handler(Call(self._service, endpoint, request, principal))
+        except ReattachError as e:
+            return problem(e)
+        except ClientDisconnect:
+            raise
+        except Exception:
+            return problem(_unexpected(request, self._path))
+
+
+def _unexpected(request: Request, path: str) -> InternalError:
+    request_id = secrets.token_hex(8)
+    _log.exception("request.failed", request_id=request_id, method=request.method, path=path)
+    return InternalError("something unexpected went wrong; the operator finds it under this request_id", request_id=request_id)
+
+
+def routes(service: Service, table: Sequence[Endpoint]) -> list[BaseRoute]:
+    """Starlette's routes for a table: one per path, so that a wrong method is answered with all right ones."""
+    paths: dict[str, list[Endpoint]] = {}
+    for endpoint in table:
+        paths.setdefault(endpoint.path, []).append(endpoint)
+    return [Route(path, Resource(service, path, endpoints)) for path, endpoints in paths.items()]
+
+
+async def no_route(_: Request, __: Exception) -> Response:
+    """The answer to a path that leads nowhere."""
+    return problem(NotFound("there is nothing at this address; see /openapi.json"))
+
+
+HANDLERS: Mapping[Any, Any] = {HTTPException: no_route}

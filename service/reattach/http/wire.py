@@ -1,0 +1,141 @@
+"""The one file that knows uvicorn's insides: what an event stream needs of its connection and ASGI cannot say.
+
+ASGI has no way to cut a chunked body without completing it, to see how much a slow client still has to take, to write without a task
+of one's own, or to hear of a lost connection without one. A `Wire` can. It travels in the request's scope, so no middleware between
+server and stream matters.
+"""
+
+import socket
+import struct
+from collections.abc import Callable, MutableMapping
+from typing import Any, Final
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+EXTENSION: Final = "reattach.wire"
+_USER_TIMEOUT: Final[int | None] = getattr(socket, "TCP_USER_TIMEOUT", None)
+_RESET: Final = struct.pack("ii", 1, 0)
+
+
+class Wire:
+    """The connection under one request."""
+
+    def __init__(self, cycle: RequestResponseCycle) -> None:
+        self._cycle = cycle
+        self._transport: Any = cycle.transport
+        self._flow = cycle.flow
+        self._callbacks: list[Callable[[], object]] = []
+        self._chunked = True
+        self._written = 0
+        self.lost = False
+
+    def on_lost(self, callback: Callable[[], object]) -> None:
+        """Call back when the connection is gone, at once if it is gone already."""
+        if self.lost:
+            callback()
+        else:
+            self._callbacks.append(callback)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the request was answered."""
+        return self._cycle.response_complete
+
+    def was_lost(self) -> None:
+        """The server's side of `on_lost`."""
+        self.lost = True
+        callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback()
+
+    def begin_stream(self, *, stall_timeout: float) -> None:
+        """Prepare for an endless body; call before the response starts.
+
+        Args:
+            stall_timeout: Seconds after which the kernel gives up on a peer that acknowledges nothing (a laptop asleep, a cable pulled).
+        """
+        if self._cycle.scope["http_version"] == "1.0":
+            # Such a client knows no chunks, its body ends with the connection; uvicorn would send chunks all the same.
+            self._cycle.chunked_encoding = self._chunked = False
+        sock = self._transport.get_extra_info("socket")
+        if sock is not None and _USER_TIMEOUT is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
+            sock.setsockopt(socket.IPPROTO_TCP, _USER_TIMEOUT, int(stall_timeout * 1000))
+
+    def write(self, body: bytes) -> None:
+        """Write a part of the body, whole: nothing else can come between its bytes. Never waits; see `paused`."""
+        if self.lost or self._transport.is_closing():
+            return
+        data = b"%x\r\n%b\r\n" % (len(body), body) if self._chunked else body
+        self._written += len(data)
+        self._transport.write(data)
+
+    @property
+    def paused(self) -> bool:
+        """Whether the client takes less than it is sent, so that more would only pile up here."""
+        return self._flow.write_paused
+
+    @property
+    def backlog(self) -> int:
+        """Bytes that wait in this process for the client to take them."""
+        return 0 if self.lost else int(self._transport.get_write_buffer_size())
+
+    @property
+    def taken(self) -> int:
+        """Bytes the client took so far, for comparing with an earlier moment: it grows if and only if the client reads."""
+        return self._written - self.backlog
+
+    async def drain(self) -> None:
+        """Wait until the client has caught up, or is gone."""
+        if self._flow.write_paused:
+            await self._flow.drain()
+
+    @property
+    def framed(self) -> bool:
+        """Whether the client can tell a cut body from a complete one by its bytes."""
+        return self._chunked
+
+    def cut(self) -> None:
+        """End the connection after what was written, without completing the body."""
+        if not self.lost:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """End the connection at once, with a reset: what was not taken yet is dropped."""
+        if self.lost:
+            return
+        sock = self._transport.get_extra_info("socket")
+        if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        self._transport.abort()
+
+
+class WireProtocol(HttpToolsProtocol):
+    """uvicorn's HTTP/1.1 protocol, with a `Wire` in every request's scope."""
+
+    _wires: list[Wire]
+
+    def connection_made(self, transport: Any) -> None:
+        """A client connected."""
+        self._wires = []
+        super().connection_made(transport)
+
+    def on_headers_complete(self) -> None:
+        """A request's head is complete; its task starts in the next turn of the loop."""
+        super().on_headers_complete()
+        wire = Wire(self.cycle)
+        scope: MutableMapping[str, Any] = self.cycle.scope  # pyright: ignore[reportAssignmentType]
+        scope.setdefault("extensions", {})[EXTENSION] = wire
+        # More than one only while a client pipelines requests.
+        self._wires = [w for w in self._wires if not w.complete] + [wire]
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is gone, whoever ended it."""
+        super().connection_lost(exc)
+        for wire in self._wires:
+            wire.was_lost()
+
+
+def wire_of(scope: MutableMapping[str, Any]) -> Wire | None:
+    """The wire under a request; None when another server runs the application."""
+    wire = scope.get("extensions", {}).get(EXTENSION)
+    return wire if isinstance(wire, Wire) else None

@@ -1,0 +1,98 @@
+"""The trace: one structured record per connection, written when it ends (contract, section 11)."""
+
+import secrets
+import time
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from ..core.run import RunRecord
+
+_log = structlog.get_logger("reattach.connections")
+
+_STATES: Final = {
+    "run.created": "queued",
+    "run.started": "running",
+    "run.resumed": "running",
+    "run.waiting": "waiting",
+    "run.retrying": "queued",
+    "input.received": "queued",
+    "run.succeeded": "succeeded",
+    "run.failed": "failed",
+    "run.cancelled": "cancelled",
+}
+
+
+class Trace(msgspec.Struct, kw_only=True):
+    """What is known of one connection so far.
+
+    Attributes:
+        run_id: The run; None while it is not known to exist for this caller.
+        transport: ``sse`` or ``json``.
+        principal: ``tenant/subject``.
+        requested_cursor: The cursor that was sent, if it has one of the two forms, else ``malformed``; None when there was none.
+        accepted_cursor: The sequence that delivery began after.
+        replay_until: The latest sequence when the connection began; events up to it are replay.
+        replayed: First and last replayed sequence.
+        first_live_sequence: The first event that happened while the connection was open.
+        delivered: Events written.
+        suppressed_duplicates: Events that arrived a second time from the store and were not written.
+        policy: ``allowed``, or the code of the refusal.
+        cancel_version: The run's, as far as this connection saw.
+        state: The run's state, as far as this connection saw.
+        snapshot_version: The last sequence this connection knows.
+    """
+
+    transport: str
+    connection_id: str = msgspec.field(default_factory=lambda: secrets.token_hex(8))
+    run_id: str | None = None
+    principal: str | None = None
+    requested_cursor: str | None = None
+    accepted_cursor: int | None = None
+    replay_until: int = 0
+    replayed: tuple[int, int] | None = None
+    first_live_sequence: int | None = None
+    delivered: int = 0
+    suppressed_duplicates: int = 0
+    policy: str | None = None
+    cancel_version: int = 0
+    state: str | None = None
+    snapshot_version: int = 0
+    close_reason: str | None = None
+    started: float = msgspec.field(default_factory=time.monotonic)
+
+    def allow(self, record: RunRecord) -> None:
+        """The caller may read this run, as it is now."""
+        self.run_id, self.policy = record.run_id, "allowed"
+        self.state, self.cancel_version = record.state, record.cancel_version
+        self.replay_until = self.snapshot_version = record.sequence
+
+    def accept(self, cursor: int) -> None:
+        """Delivery begins after this sequence."""
+        self.accepted_cursor = cursor
+
+    def saw(self, events: Iterable[tuple[int, str]]) -> None:
+        """Account for events that are about to be written: their sequences and types, in order."""
+        for sequence, kind in events:
+            self.delivered += 1
+            self.snapshot_version = sequence
+            if sequence <= self.replay_until:
+                self.replayed = (self.replayed[0] if self.replayed else sequence, sequence)
+            elif self.first_live_sequence is None:
+                self.first_live_sequence = sequence
+            if kind in _STATES:
+                self.state = _STATES[kind]
+            elif kind == "run.cancel_requested":
+                self.cancel_version += 1
+
+    def end(self, reason: str) -> None:
+        """Write the record. Later calls do nothing: the first reason is the reason."""
+        if self.close_reason is not None:
+            return
+        self.close_reason = reason
+        facts: dict[str, Any] = msgspec.structs.asdict(self)
+        del facts["started"], facts["replay_until"]
+        facts["duration_ms"] = round((time.monotonic() - self.started) * 1000)
+        _log.info("connection", **facts)

@@ -27,7 +27,6 @@ import os
 import signal
 import time
 from collections.abc import Awaitable, Callable
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 

@@ -2,9 +2,10 @@
 
 import asyncio
 
+from reattach import Agents
 from reattach.core.settings import Settings
 from reattach.store import Store
-from reattach.worker import Agents, Worker
+from reattach.worker.worker import Worker
 
 
 class RunningWorker:
@@ -31,6 +32,14 @@ class RunningWorker:
         """Ask it to drain, as SIGTERM does."""
         self.worker.stop()
 
+    async def crash(self) -> None:
+        """Drop everything at once, as kill -9 would: no run is handed back."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+            await self.store.close()
+
     async def close(self) -> None:
         """Drain and close; a failure of the worker itself is the test's failure."""
         if self._task is not None:
@@ -38,3 +47,11 @@ class RunningWorker:
             await asyncio.wait_for(self._task, self._settings.grace + 10)
             self._task = None
             await self.store.close()
+
+    async def crash(self) -> None:
+        """Drop it as it stands: nothing is finished, handed back or renewed any more."""
+        assert self._task is not None
+        self._task.cancel()
+        await asyncio.wait({self._task})
+        self._task = None
+        await self.store.close()

@@ -260,6 +260,7 @@ async def test_sweeps_at_once_reclaim_once(store: Store) -> None:
     assert (await types(store, hand.run_id)).count("run.retrying") == 1
 
 
+@pytest.mark.expects_errors("a poisoned entry is reported as one")
 async def test_a_queue_entry_that_names_no_run_is_set_aside(store: Store) -> None:
     """It blocks nothing and an operator finds it."""
     run_id = await create(store)

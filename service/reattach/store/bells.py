@@ -12,6 +12,7 @@ import msgspec
 import structlog
 
 from ..core.errors import StoreUnavailable
+from ..core.ids import shard_of
 from .door import BlockingReader
 from .keys import Keys
 from .redis import Target
@@ -34,9 +35,9 @@ class Ring(msgspec.Struct, frozen=True):
 
 
 class Wake(msgspec.Struct, frozen=True):
-    """Agents that have work, runs that were asked to stop. `everything`: hints may have been missed."""
+    """Agents with the shards they have work in, runs that were asked to stop. `everything`: hints may have been missed."""
 
-    agents: frozenset[str]
+    work: frozenset[tuple[str, str]]
     cancelled: frozenset[str]
     everything: bool = False
 
@@ -168,11 +169,11 @@ class Wakes:
         self._listeners = [_Listener(store.target, part, WAKE_CAP, self._heard, on_state) for part in _plan(store.target, streams)]
 
     def _heard(self, entries: list[Any], missed: bool) -> None:
-        named = [(e[1][0], e[1][1].decode()) for e in entries]
+        named = [(e[1][0], [text.decode() for text in e[1][1::2]]) for e in entries]
         self._on_wake(
             Wake(
-                frozenset(name for kind, name in named if kind == b"agent"),
-                frozenset(name for kind, name in named if kind == b"cancel"),
+                frozenset((texts[0], shard_of(texts[1])) for kind, texts in named if kind == b"agent"),
+                frozenset(texts[0] for kind, texts in named if kind == b"cancel"),
                 missed,
             )
         )

@@ -44,10 +44,21 @@ class Work:
         self._scripts = load_scripts()
         self._turn = 0
 
-    async def take(self, agent: str, consumer: str, *, limit: int = 1) -> list[Delivery]:
-        """Entries of this agent's queues that nobody has, without waiting. The shard that is asked first rotates.
+    @property
+    def shards(self) -> tuple[str, ...]:
+        """Every shard an agent may have work in."""
+        return self._keys.tags
+
+    async def take(self, agent: str, consumer: str, *, limit: int = 1, shard: str | None = None) -> list[Delivery]:
+        """Entries of this agent's queues that nobody has, without waiting.
 
         An entry whose reply is lost on the way here stays in the pending list and is returned to the queue by a sweep.
+
+        Args:
+            agent: Whose queues.
+            consumer: The reader's name in the consumer groups.
+            limit: Most entries.
+            shard: Ask this one only; otherwise all, beginning with another one each time.
 
         Raises:
             StoreUnavailable: Redis cannot be reached.
@@ -55,8 +66,7 @@ class Work:
         found: list[Delivery] = []
         tags = self._keys.tags
         self._turn += 1
-        for i in range(len(tags)):
-            tag = tags[(self._turn + i) % len(tags)]
+        for tag in (shard,) if shard is not None else (tags[(self._turn + i) % len(tags)] for i in range(len(tags))):
             found += await self._take(tag, agent, consumer, limit - len(found))
             if len(found) >= limit:
                 break

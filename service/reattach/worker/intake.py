@@ -1,7 +1,8 @@
 """Finding work: a run is taken from the queue only when a slot is free, so nothing waits here under a lease.
 
-Work announces itself by wakes; a hint tells which agents to look at, and each of them is asked in turn, one run at a time, until it has no
-more. An idle worker sends nothing but one look around every few seconds, for the hint that nobody sent.
+Work announces itself by wakes; a hint tells which agent's queue in which shard to look at, and each of them is asked in turn, one run at a
+time, until it has no more: fair over agents and shards. An idle worker sends nothing but one look around now and then, for the hint that
+nobody sent.
 """
 
 import asyncio
@@ -42,14 +43,16 @@ class Intake:
         self._news = asyncio.Event()
         self._stopping = False
         self._failures = 0
+        # Shards of one agent apart from each other, so that an agent with work in all of them does not hold the others up.
+        self._everywhere = [(agent, shard) for shard in work.shards for agent in agents]
         # In the order in which they are asked; a dict, because each is asked once per turn however often it announced itself.
-        self._hot: dict[str, None] = dict.fromkeys(agents)
+        self._hot: dict[tuple[str, str], None] = dict.fromkeys(self._everywhere)
 
-    def wake(self, agents: Iterable[str] | None) -> None:
-        """There may be work for these agents; None: for any."""
-        for name in self._agents if agents is None else agents:
-            if name in self._agents:
-                self._hot.setdefault(name)
+    def wake(self, queues: Iterable[tuple[str, str]] | None) -> None:
+        """There may be work in these queues (agent and shard); None: in any."""
+        for queue in self._everywhere if queues is None else queues:
+            if queue[0] in self._agents:
+                self._hot.setdefault(queue)
         self._news.set()
 
     def free(self) -> None:
@@ -70,19 +73,20 @@ class Intake:
             else:
                 await self._rest(LOOK_AROUND)
 
-    async def _ask(self, agent: str) -> None:
+    async def _ask(self, queue: tuple[str, str]) -> None:
         # Out of the list before asking: a wake that comes while the answer is on its way puts it back.
-        del self._hot[agent]
+        del self._hot[queue]
+        agent, shard = queue
         try:
-            found = await self._work.take(agent, self._consumer)
+            found = await self._work.take(agent, self._consumer, shard=shard)
         except StoreUnavailable:
-            self._hot.setdefault(agent)
+            self._hot.setdefault(queue)
             self._failures += 1
             await self._rest(random.uniform(0.5, 1.0) * min(0.05 * 2 ** min(self._failures, 8), _LONGEST_PAUSE), deaf=True)
             return
         self._failures = 0
         for delivery in found:
-            self._hot.setdefault(agent)
+            self._hot.setdefault(queue)
             self._slots -= 1
             self._begin(delivery)
 

@@ -64,7 +64,7 @@ class Worker:
         self._renewal.start()
         helpers = [
             asyncio.create_task(_again_and_again("wakes", self._store.wakes(self._heard).run), name="worker wakes"),
-            asyncio.create_task(_again_and_again("sweep", self._store.sweep.run), name="worker sweep"),
+            asyncio.create_task(_again_and_again("sweep", lambda: self._store.sweep.run(tuple(self._agents))), name="worker sweep"),
         ]
         _log.info("worker.started", worker=self.name, agents=sorted(self._agents), concurrency=self._settings.concurrency)
         try:
@@ -86,7 +86,7 @@ class Worker:
         self._intake.stop()
 
     def _heard(self, wake: Wake) -> None:
-        self._intake.wake(None if wake.everything else wake.agents)
+        self._intake.wake(None if wake.everything else wake.work)
         for attempt in self._tasks.values():
             if attempt is not None and attempt.hold.lease.run_id in wake.cancelled:
                 attempt.hold.halt(Stop.CANCEL)

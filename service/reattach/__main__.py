@@ -1,0 +1,5 @@
+"""``python -m reattach``: the same as ``reattach``."""
+
+from .cli.main import main
+
+main(prog_name="reattach")

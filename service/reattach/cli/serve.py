@@ -1,0 +1,117 @@
+"""``reattach serve``: the API."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import click
+
+from ..core.settings import Settings
+from ..http.app import create_app
+from ..http.auth import DevelopmentAuthenticator, DevelopmentAuthorizer
+from ..http.server import serve as serve_app
+from ..store import Store
+from ..tail import Hub
+from .console import paint, say, start_logs
+from .folder import find_store
+from .help import Command
+from .options import with_settings
+from .signals import run, stop_signals
+
+
+@click.command(cls=Command, short_help="The API alone.")
+@with_settings()
+def serve(settings: Settings) -> None:
+    """Serve the API, without workers.
+
+        reattach serve --redis redis://cache:6379/0 --port 8080
+        reattach serve                       beside a running `reattach dev`: the same store, another process
+
+    Start as many as you like on one Redis: a client may reconnect to any of them. Ctrl-C (or SIGTERM) tells every stream that it ends,
+    within --grace seconds; its clients go on elsewhere.
+    """
+    start_logs(settings)
+    run(_serve(find_store(settings)))
+
+
+async def _serve(settings: Settings) -> None:
+    stopping = asyncio.Event()
+    with stop_signals(stopping.set):
+        store = await Store.open(settings)
+        try:
+            async with running_api(store, settings) as api:
+                say("store", await describe_store(store))
+                say_api(api.url)
+                await api.until(stopping)
+        finally:
+            await store.close()
+
+
+class Api:
+    """A running API.
+
+    Attributes:
+        url: Where it listens.
+    """
+
+    def __init__(self, url: str, task: "asyncio.Task[None]") -> None:
+        """Take over a server that has started."""
+        self.url, self._task = url, task
+
+    async def until(self, stopping: asyncio.Event) -> None:
+        """Wait until somebody wants it to stop, or it failed.
+
+        Raises:
+            Exception: It failed.
+        """
+        waiter = asyncio.create_task(stopping.wait())
+        try:
+            await asyncio.wait({waiter, self._task}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            waiter.cancel()
+        if self._task.done():
+            self._task.result()
+
+
+@asynccontextmanager
+async def running_api(store: Store, settings: Settings) -> AsyncGenerator[Api, None]:
+    """Serve for the length of a block, then drain.
+
+    Raises:
+        InvalidRequest: The address is taken, or may not be served without authentication.
+    """
+    hub = Hub(store, settings)
+    app = create_app(store, hub, settings, DevelopmentAuthenticator(settings), DevelopmentAuthorizer())
+    url: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    stop = asyncio.Event()
+    await hub.start()
+    task = asyncio.create_task(serve_app(app, hub, settings, on_started=url.set_result, stopping=stop), name="reattach-api")
+    try:
+        await asyncio.wait({task, url}, return_when=asyncio.FIRST_COMPLETED)
+        if not url.done():
+            await task
+        yield Api(url.result(), task)
+    finally:
+        stop.set()
+        await asyncio.wait({task})
+        await hub.close()
+
+
+def say_api(url: str) -> None:
+    """The lines of an API that has no authentication."""
+    say("api", paint(url, bold=True))
+    say("auth", paint("none: every program on this machine is the developer and may do everything", "yellow"))
+
+
+async def describe_store(store: Store, where: str | None = None) -> str:
+    """One line about the server behind a store, with what is dangerous about it.
+
+    Args:
+        store: Open.
+        where: Said in place of its URL.
+    """
+    facts = await store.facts()
+    words = [f"{facts.name} {facts.version}, {where or store.target.safe_url}"]
+    if not facts.safe:
+        words.append(paint("NOT SAFE for runs, see: reattach doctor", "red"))
+    return "; ".join(words)

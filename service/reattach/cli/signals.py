@@ -1,0 +1,49 @@
+"""Ctrl-C and SIGTERM: the first one drains, a later one does not wait for anybody."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, Final
+
+import uvloop
+
+from .console import note
+
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+def run(main: Coroutine[Any, Any, None]) -> None:
+    """Run a service to its end on the fast loop."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main)
+
+
+@contextmanager
+def stop_signals(stop: Callable[[], None], *, hurry: Callable[[], None] | None = None) -> Generator[None, None, None]:
+    """Within the block, the first signal asks to stop; the last one that is waited for ends the process at once.
+
+    The handlers are Python's, not the loop's: code of the user's that blocks the loop cannot keep a person from ending the process.
+
+    Args:
+        stop: Called on the loop at the first signal.
+        hurry: Called on the loop at the second signal, which makes the third one the last.
+    """
+    loop, steps = asyncio.get_running_loop(), [stop] if hurry is None else [stop, hurry]
+
+    def received(number: int, _: FrameType | None) -> None:
+        if steps:
+            loop.call_soon_threadsafe(steps.pop(0))
+            return
+        note("ended at once; what was under way is taken up again at the next start")
+        # The kernel ends the children with us, the embedded server with time to save.
+        os._exit(128 + number)
+
+    before = {number: signal.signal(number, received) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -65,7 +65,16 @@ def settings(redis_url: str, tmp_path: Path, request: pytest.FixtureRequest) -> 
 
 
 @pytest.fixture(autouse=True)
-def invariants(request: pytest.FixtureRequest) -> Iterator[None]:
+def logs(request: pytest.FixtureRequest) -> Iterator[LogCapture]:
+    """What the product logs in this process: ``logs.at_least("warning")``. Errors that a test does not expect fail it (G8)."""
+    with captured() as capture:
+        yield capture
+    if request.node.get_closest_marker("expects_errors") is None:
+        assert capture.at_least("error") == [], "the product logged errors"
+
+
+@pytest.fixture(autouse=True)
+def invariants(request: pytest.FixtureRequest, logs: LogCapture) -> Iterator[None]:
     """After every test: nothing left over in this process, and in Redis what must hold for every run."""
     admin: redis.Redis | None = request.getfixturevalue("admin") if "settings" in request.fixturenames else None
     baseline = Baseline(admin if "REDIS_URL" not in os.environ else None)
@@ -167,13 +176,6 @@ async def proxies(task_guard: None) -> AsyncIterator[Callable[..., Any]]:
 
 
 @pytest.fixture
-def logs() -> Iterator[LogCapture]:
-    """What the product logs in this process: ``logs.at_least("warning")``."""
-    with captured() as capture:
-        yield capture
-
-
-@pytest.fixture
 def launch(settings: Settings, tmp_path: Path) -> Iterator["Launcher"]:
     """Start the product's processes: ``launch.api()``, ``launch.worker()``."""
     from .support.launch import Launcher
@@ -200,3 +202,4 @@ def own_redis(tmp_path: Path) -> Iterator[Callable[..., RedisServer]]:
 def pytest_configure(config: pytest.Config) -> None:
     """Markers this folder uses."""
     config.addinivalue_line("markers", "leaves_wreckage(reason): the test breaks on purpose what is checked after every test")
+    config.addinivalue_line("markers", "expects_errors(reason): the test makes the product log errors on purpose")

@@ -44,7 +44,8 @@ async def test_keepalives_carry_a_stream_through_silence(replicas: Callable[...,
 async def test_a_cut_in_the_silence_is_resumed_exactly(replicas: Callable[..., Any], proxies: Callable[..., Any]) -> None:
     """A proxy that swallows the keep-alives cuts the stream: the run does not notice, and the last real id resumes it."""
     service: Service = await replicas(keepalive=KEEPALIVE)
-    proxy = await proxies(service.base_url, filter=drop_comments)
+    swallowing = await proxies(service.base_url, filter=drop_comments)
+    proxy = await proxies(swallowing.port)
     proxy.idle_timeout = IDLE_LIMIT
     hand = await start(service.store, "quiet")
     await hand.emit(("step.done", {"n": 1}))

@@ -23,7 +23,7 @@ agents = Agents()
 @agents.agent("long")
 async def long(run: Run) -> str:
     """Idle for a long time."""
-    await run.sleep(30)
+    await run.sleep(30, park=False)
     return "not stopped"
 
 

@@ -31,7 +31,7 @@ async def test_a_run_by_hand(store: Store) -> None:
         (lambda r, key: r.xdel(f"{key}:log", "2-0"), "does not run up to"),
         (lambda r, key: r.xadd(f"{key}:audit", {"type": "x.y", "at": 1, "payload": "{}"}, id="9-0"), "audit differs"),
         (lambda r, key: r.hset(key, "state", "failed"), "run.succeeded"),
-        (lambda r, key: r.persist(f"{key}:log"), "without expiry"),
+        (lambda r, key: r.persist(key), "without expiry"),
     ],
 )
 async def test_damage_is_noticed(

@@ -55,7 +55,7 @@ class Stream:
                 self._response, self.headers = response, response.headers
                 self.head_after = time.monotonic() - self.opened_at
                 self.status = response.status_code
-                if response.headers.get("content-type", "").startswith("text/event-stream"):
+                if self.streaming:
                     await self._take(response)
                 else:
                     self.body = await response.aread()
@@ -75,9 +75,14 @@ class Stream:
             self.frames += self.parser.feed(chunk)
 
     async def head(self) -> "Stream":
-        """Wait for status and headers (or the connection's failure)."""
-        await wait_until(lambda: self.status or self.ended, f"an answer to {self._url}")
+        """Wait for status and headers, with the body where it is not a stream (or for the connection's failure)."""
+        await wait_until(lambda: self.streaming or self.ended, f"an answer to {self._url}")
         return self
+
+    @property
+    def streaming(self) -> bool:
+        """Whether the head of an event stream has arrived."""
+        return self.headers.get("content-type", "").startswith("text/event-stream")
 
     async def finished(self, timeout: float = 15) -> End:
         """Wait until the stream is over, however it ended.

@@ -20,9 +20,11 @@ class LogCapture:
         self.entries: list[dict[str, Any]] = []
 
     def __call__(self, logger: Any, method: str, entry: Any) -> Any:
-        """Take one entry and let it go no further."""
+        """Take one entry; print it in one line, for whoever reads a failed test's output."""
         del logger
         self.entries.append({**entry, "level": method})
+        if _LEVELS[method] >= _LEVELS["warning"]:
+            print(method, entry.get("event"), {k: v for k, v in entry.items() if k not in ("event", "exc_info")})
         raise structlog.DropEvent
 
     def at_least(self, level: str) -> list[dict[str, Any]]:

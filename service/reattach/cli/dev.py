@@ -24,7 +24,7 @@ from .serve import describe_store, running_api, say_api
 from .signals import run, stop_signals
 from .work import Ready
 
-DEMO: Final = "reattach.demo:agents"
+DEMO: Final = "reattach.demo.agents:agents"
 _DEMO_INPUT: Final = '{"ticket": 981}'
 _MARGIN: Final = 5.0
 

@@ -24,7 +24,6 @@ _SURROGATES = re.compile(rb"\\\\|\\u[dD]([89abAB])[0-9a-fA-F]{2}(\\u[dD][c-fC-F]
 _STEPS: Final = bytes.maketrans(b"[]{}", b"\x01\xff\x01\xff")
 _NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 _ONE_DIGIT: Final = bytes.maketrans(b"123456789", b"000000000")
-_NUMBER_KEY: Final = "\u0000number"
 
 
 def check_json(raw: bytes, *, max_bytes: int, what: str, want_object: bool = True, max_depth: int = MAX_DEPTH) -> bytes:
@@ -48,6 +47,7 @@ def check_json(raw: bytes, *, max_bytes: int, what: str, want_object: bool = Tru
         raw.decode("utf-8")
     except UnicodeDecodeError as e:
         raise InvalidRequest(f"{what} is not valid UTF-8 at byte {e.start}", field=what) from None
+    _check_surrogates(raw, what)
     try:
         line = msgspec.json.format(raw, indent=-1)
     except msgspec.DecodeError as e:
@@ -60,7 +60,6 @@ def check_json(raw: bytes, *, max_bytes: int, what: str, want_object: bool = Tru
         raise InvalidRequest(f"{what} must be a JSON object", field=what)
     _check_depth(line, max_depth, what)
     _check_numbers(line, what)
-    _check_surrogates(line, what)
     return line
 
 
@@ -70,6 +69,14 @@ def _too_large(what: str, max_bytes: int) -> PayloadTooLarge:
 
 def _too_deep(what: str, max_depth: int) -> InvalidRequest:
     return InvalidRequest(f"{what} is nested deeper than {max_depth} levels", field=what)
+
+
+def _check_surrogates(raw: bytes, what: str) -> None:
+    if b"\\ud" not in raw and b"\\uD" not in raw:
+        return
+    for match in _SURROGATES.finditer(raw):
+        if match[3] is not None or (match[1] is not None and match[2] is None):
+            raise InvalidRequest(f"{what} has a lone surrogate at byte {match.start()}", field=what)
 
 
 # These look at JSON that a parser has accepted, a whole pass at a time: an expression that may look at a character twice is what somebody
@@ -92,14 +99,6 @@ def _check_numbers(line: bytes, what: str) -> None:
     too_many = b"0" * (MAX_DIGITS + 1)
     if too_many in line.translate(_ONE_DIGIT) and too_many in _outside_strings(line).translate(_ONE_DIGIT):
         raise InvalidRequest(f"{what} has a number of more than {MAX_DIGITS} digits", field=what)
-
-
-def _check_surrogates(line: bytes, what: str) -> None:
-    if b"\\ud" not in line and b"\\uD" not in line:
-        return
-    for match in _SURROGATES.finditer(line):
-        if match[3] is not None or (match[1] is not None and match[2] is None):
-            raise InvalidRequest(f"{what} has a lone surrogate at byte {match.start()}", field=what)
 
 
 def to_json(value: Any, *, max_bytes: int, what: str, want_object: bool = True) -> bytes:
@@ -173,8 +172,13 @@ def _keep_apart(members: dict[str, Any]) -> dict[str, Any]:
     return {f"\u0000{key}" if key.startswith("\u0000") else key: value for key, value in members.items()}
 
 
+# Integers of up to 15 digits stand for themselves, all other numbers for an object that no body can contain.
+_SHORT: Final = 15
+_NUMBER_KEY: Final = "\u0000number"
+
+
 def _integer(text: str) -> int | dict[str, str]:
-    return int(text) if len(text) <= 15 else _number(text)
+    return int(text) if len(text) <= _SHORT else _number(text)
 
 
 def _number(text: str) -> int | dict[str, str]:
@@ -187,6 +191,6 @@ def _number(text: str) -> int | dict[str, str]:
         return 0
     sign = "-" if text[0] == "-" else ""
     shift = int(exponent or "0") - len(fraction) + len(digits) - len(short)
-    if 0 <= shift < 15 - len(short):
+    if 0 <= shift <= _SHORT - len(short):
         return int(f"{sign}{short}{'0' * shift}")
     return {_NUMBER_KEY: f"{sign}{short}e{shift}"}

@@ -29,7 +29,8 @@ def test_the_two_forms(text: str, sequence: int) -> None:
         "", " ", "-1", "abc", "$", "+", "-", "*", ">", "0-0", "5-0", "1e3", "00012", "+5", " 12 ", "12\n", "\n12", "12\x00", "１２", "١٢",
         "²", "null", "undefined", "NaN", "1.0", "0x10", "1_000", "9" * 8192, "99999999999999999999", str(MAX_SEQUENCE + 1), "184,185",
         '"184"', f"{RUN}", f"{RUN}:", f"{RUN}: 5", f"{RUN}:05", f"{RUN}:-1", f"{RUN}:$", f"{RUN}:5\n", f" {RUN}:5", f"{RUN}:5:5",
-        f"{RUN}:{RUN}:5", f"{RUN.upper()}:5", ":5", "run_:5", "run_x:5", "x:5", f"{RUN}0:5", f"{RUN[:-1]}:5", f"{RUN[:-1]}u:5", f"{OTHER}:abc",
+        f"{RUN}:{RUN}:5", f"{RUN.upper()}:5", ":5", "run_:5", "run_x:5", "x:5", f"{RUN}0:5", f"{RUN[:-1]}:5", f"{RUN[:-1]}u:5",
+        f"{OTHER}:abc",
     ],
 )  # fmt: skip
 def test_nothing_else_is_a_cursor(text: str) -> None:

@@ -24,8 +24,8 @@ def test_a_products_own_types(name: str) -> None:
     "name",
     [
         "", "a", "invoice", ".a", "a.", "a..b", "A.b", "a.B", "1.b", "a.1", "_a.b", "a.b ", " a.b", "a.b\n", "a\n.b", "a.b\r",
-        "a.b\r\ndata: x", "text.delta\nid: x:999\nevent: run.succeeded\ndata: {}", "a.b\x00", "a.é", "а.b", "a-b.c", "a:b.c", "x." + "y" * (MAX_TYPE - 1),
-        "run.succeeded", "run.anything", "input.received", "stream.closing",
+        "a.b\r\ndata: x", "text.delta\nid: x:999\nevent: run.succeeded\ndata: {}", "a.b\x00", "a.é", "а.b", "a-b.c", "a:b.c",
+        "x." + "y" * (MAX_TYPE - 1), "run.succeeded", "run.anything", "input.received", "stream.closing",
     ],
 )  # fmt: skip
 def test_types_that_are_refused(name: str) -> None:

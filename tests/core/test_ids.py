@@ -22,8 +22,8 @@ def test_a_run_id_names_its_shard(shard: int) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "", "run_", "run_07", GOOD.upper(), GOOD[:-1], GOOD + "q", GOOD + "\n", " " + GOOD, GOOD[:-1] + "Q", GOOD[:-1] + "u", GOOD[:-1] + "é",
-        GOOD.replace("_0", "_x"), GOOD.replace("_0", "_０"), GOOD.replace("07", "{7}"), "run_07*", "../" + GOOD,
+        "", "run_", "run_07", GOOD.upper(), GOOD[:-1], GOOD + "q", GOOD + "\n", " " + GOOD, GOOD[:-1] + "Q", GOOD[:-1] + "u",
+        GOOD[:-1] + "é", GOOD.replace("_0", "_x"), GOOD.replace("_0", "_０"), GOOD.replace("07", "{7}"), "run_07*", "../" + GOOD,
     ],
 )  # fmt: skip
 def test_what_is_no_run_id(text: str) -> None:

@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack
 from inspect import iscoroutinefunction
 from pathlib import Path
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
-import redis
 
 from reattach.core.settings import Settings
 
+from .support.admin import Admin, connect
 from .support.invariants import check_redis, clear
 from .support.leaks import Baseline, guard_tasks
 from .support.logs import LogCapture, captured
@@ -39,10 +39,10 @@ def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def admin(redis_url: str) -> Iterator["redis.Redis"]:
+def admin(redis_url: str) -> Iterator[Admin]:
     """A plain client for looking at and breaking things."""
-    client = redis.Redis.from_url(redis_url, socket_timeout=10)  # pyright: ignore[reportUnknownMemberType]
-    client.ping()  # pyright: ignore[reportUnknownMemberType]
+    client = connect(redis_url)
+    client.ping()
     yield client
     client.close()
 
@@ -76,7 +76,7 @@ def logs(request: pytest.FixtureRequest) -> Iterator[LogCapture]:
 @pytest.fixture(autouse=True)
 def invariants(request: pytest.FixtureRequest, logs: LogCapture) -> Iterator[None]:
     """After every test: nothing left over in this process, and in Redis what must hold for every run."""
-    admin: redis.Redis | None = request.getfixturevalue("admin") if "settings" in request.fixturenames else None
+    admin: Admin | None = request.getfixturevalue("admin") if "settings" in request.fixturenames else None
     baseline = Baseline(admin if "REDIS_URL" not in os.environ else None)
     yield
     settings = request.node.stash.get(SETTINGS, None)
@@ -125,8 +125,8 @@ async def hub(store: "Store", settings: Settings) -> AsyncIterator["Hub"]:
 
 
 @pytest.fixture
-async def replicas(settings: Settings, task_guard: None) -> AsyncIterator[Callable[..., Any]]:
-    """Start API replicas: ``await replicas(authenticator=…, keepalive=…)`` gives a `Service`; keywords that are settings change them."""
+async def replicas(settings: Settings, task_guard: None) -> AsyncIterator[Callable[..., Awaitable[Any]]]:
+    """A function that starts API replicas in this process; keywords that are settings change them."""
     from .support.service import Service
 
     async with AsyncExitStack() as stack:
@@ -147,8 +147,8 @@ async def service(replicas: Callable[..., Any]) -> "Service":
 
 
 @pytest.fixture
-async def workers(settings: Settings, task_guard: None) -> AsyncIterator[Callable[..., Any]]:
-    """Start workers in this process: ``await workers(agents, name="w1")``; keywords that are settings change them."""
+async def workers(settings: Settings, task_guard: None) -> AsyncIterator[Callable[..., Awaitable[Any]]]:
+    """A function that starts workers in this process; keywords that are settings change them."""
     from .support.working import RunningWorker
 
     async with AsyncExitStack() as stack:
@@ -162,8 +162,8 @@ async def workers(settings: Settings, task_guard: None) -> AsyncIterator[Callabl
 
 
 @pytest.fixture
-async def proxies(task_guard: None) -> AsyncIterator[Callable[..., Any]]:
-    """Start fault proxies: ``await proxies(port)``, or ``await proxies(url)`` for any URL with a host and a port."""
+async def proxies(task_guard: None) -> AsyncIterator[Callable[..., Awaitable[Any]]]:
+    """A function that starts fault proxies in front of a port, or of any URL with a host and a port."""
     async with AsyncExitStack() as stack:
 
         async def start(target: int | str, **options: Any) -> Proxy:

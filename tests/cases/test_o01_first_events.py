@@ -1,14 +1,13 @@
 """O01: first events lost between create and first subscribe: the gap between replay and live, at the start of the stream."""
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
 
 from reattach import Agents, Run
 
 from ..support.calls import new_run_id, snapshot
 from ..support.client import Follower
 from ..support.drive import claim
+from ..support.factories import Proxies, Workers
 from ..support.scale import rounds
 from ..support.service import Service
 from ..support.waiting import wait_until
@@ -39,7 +38,7 @@ async def one_run(service: Service) -> list[Follower]:
     return list(await asyncio.gather(*(follow_late(service, run_id, delay) for delay in DELAYS)))
 
 
-async def test_every_stream_begins_with_the_first_event(service: Service, workers: Callable[..., Any]) -> None:
+async def test_every_stream_begins_with_the_first_event(service: Service, workers: Workers) -> None:
     """Whenever a stream is opened after the create answered, it has every event from 1 to the end: no misses."""
     await workers(agents)
     for _ in range(rounds(3)):
@@ -49,7 +48,7 @@ async def test_every_stream_begins_with_the_first_event(service: Service, worker
                 assert follower.types == ["run.created", "run.started", *["step.done"] * 6, "run.succeeded"]
 
 
-async def test_a_client_cut_before_its_first_event_comes_back(service: Service, proxies: Callable[..., Any]) -> None:
+async def test_a_client_cut_before_its_first_event_comes_back(service: Service, proxies: Proxies) -> None:
     """A connection that brought nothing is reopened without a cursor, and with an empty one: both get 1…n of the one run."""
     proxy = await proxies(service.base_url)
     run_id = await new_run_id(service.client, "slow")

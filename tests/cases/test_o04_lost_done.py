@@ -2,11 +2,10 @@
 
 import asyncio
 import random
-from collections.abc import Callable
-from typing import Any
 
 from ..support.calls import ENDINGS, snapshot
 from ..support.drive import Hand, claim, create
+from ..support.factories import Proxies, Replicas
 from ..support.scale import rounds
 from ..support.service import Service
 
@@ -18,7 +17,7 @@ async def hands(service: Service, agent: str, count: int) -> list[Hand]:
     return [await claim(service.store, agent) for _ in range(count)]
 
 
-async def test_an_end_during_an_outage_still_arrives(replicas: Callable[..., Any], proxies: Callable[..., Any], redis_url: str) -> None:
+async def test_an_end_during_an_outage_still_arrives(replicas: Replicas, proxies: Proxies, redis_url: str) -> None:
     """All connections between API and Redis are cut around the moment the run ends: its followers see the end once that is healed."""
     proxy = await proxies(redis_url)
     cut_off, healthy = await replicas(redis=proxy.redis), await replicas()
@@ -44,7 +43,7 @@ async def test_an_end_during_an_outage_still_arrives(replicas: Callable[..., Any
             follower.check(1, 3)
 
 
-async def test_no_snapshot_lags_the_terminal_frame(replicas: Callable[..., Any]) -> None:
+async def test_no_snapshot_lags_the_terminal_frame(replicas: Replicas) -> None:
     """The terminal frame came from one replica; the other one's snapshot, asked for at once, is terminal, in every run."""
     api1, api2 = await replicas(), await replicas()
     for _ in range(rounds(6)):

@@ -1,22 +1,20 @@
 """O05: silent work is cut by an idle timeout: keep-alives carry a stream through quiet phases, and a cut changes nothing."""
 
 import asyncio
-from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
 
 from ..support.calls import snapshot
 from ..support.drive import claim, start
+from ..support.factories import Proxies, Replicas
 from ..support.filters import drop_comments
 from ..support.scale import seconds
-from ..support.service import Service
 
 KEEPALIVE, IDLE_LIMIT, QUIET = 0.4, 1.2, 2.0
 
 
-async def test_keepalives_carry_a_stream_through_silence(replicas: Callable[..., Any], proxies: Callable[..., Any]) -> None:
+async def test_keepalives_carry_a_stream_through_silence(replicas: Replicas, proxies: Proxies) -> None:
     """Twice longer silent than the balancer allows, once running and once waiting: one connection, bytes all the time."""
-    service: Service = await replicas(keepalive=KEEPALIVE)
+    service = await replicas(keepalive=KEEPALIVE)
     proxy = await proxies(service.base_url)
     proxy.idle_timeout = IDLE_LIMIT
     hand = await start(service.store, "quiet")
@@ -41,9 +39,9 @@ async def test_keepalives_carry_a_stream_through_silence(replicas: Callable[...,
     assert stream.first_byte_after < 1.0
 
 
-async def test_a_cut_in_the_silence_is_resumed_exactly(replicas: Callable[..., Any], proxies: Callable[..., Any]) -> None:
+async def test_a_cut_in_the_silence_is_resumed_exactly(replicas: Replicas, proxies: Proxies) -> None:
     """A proxy that swallows the keep-alives cuts the stream: the run does not notice, and the last real id resumes it."""
-    service: Service = await replicas(keepalive=KEEPALIVE)
+    service = await replicas(keepalive=KEEPALIVE)
     swallowing = await proxies(service.base_url, filter=drop_comments)
     proxy = await proxies(swallowing.port)
     proxy.idle_timeout = IDLE_LIMIT

@@ -1,14 +1,12 @@
 """O06: characters torn apart at chunk borders: what was appended is what is read, code point for code point."""
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from reattach import Agents, Run
 
 from ..support.calls import check_problem, ended, new_run_id
 from ..support.drive import Hand, start
+from ..support.factories import Proxies, Workers
 from ..support.scale import LONG
 from ..support.service import Service
 
@@ -32,9 +30,7 @@ async def write_texts(hand: Hand, texts: list[str]) -> None:
 
 
 @pytest.mark.parametrize(("texts", "segment"), [(TEXTS, 1), (straddling(), 509)], ids=["one byte per segment", "across buffer borders"])
-async def test_texts_arrive_as_they_were_written(
-    service: Service, proxies: Callable[..., Any], texts: list[str], segment: int
-) -> None:
+async def test_texts_arrive_as_they_were_written(service: Service, proxies: Proxies, texts: list[str], segment: int) -> None:
     """Live and replayed, in the smallest portions: equal to the input, no replacement character, also in the snapshot."""
     proxy = await proxies(service.base_url)
     proxy.segment = segment
@@ -68,7 +64,7 @@ async def torn(run: Run) -> str:
     return str(refused)
 
 
-async def test_half_a_character_is_refused_and_leaves_nothing(service: Service, workers: Callable[..., Any]) -> None:
+async def test_half_a_character_is_refused_and_leaves_nothing(service: Service, workers: Workers) -> None:
     """A producer that cuts inside a character is told so; nothing half-written is in the log, and the run goes on."""
     await workers(agents)
     run_id = await new_run_id(service.client, "torn")

@@ -34,7 +34,9 @@ async def test_a_cursor_of_another_run_is_a_typed_mismatch(service: Service) -> 
     await a.emit_many(3)
     await b.emit_many(6)
     foreign = await create(service.store, "c", tenant="another")
-    answers = [await refused(service, b.run_id, f"{other}:3", 400, "cursor_run_mismatch") for other in (a.run_id, foreign, f"{a.run_id[:-4]}zzzz")]
+    answers = [
+        await refused(service, b.run_id, f"{other}:3", 400, "cursor_run_mismatch") for other in (a.run_id, foreign, f"{a.run_id[:-4]}zzzz")
+    ]
     assert len({told(answer, a.run_id, b.run_id, foreign) for answer in answers}) == 1
     await refused(service, b.run_id, f"{b.run_id}:9", 416, "future_cursor")
     follower = await service.follow(b.run_id).open(f"{b.run_id}:3")

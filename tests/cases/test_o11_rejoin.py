@@ -1,13 +1,12 @@
 """O11: rejoining a finished run must end, every time, on every replica, and free what it held."""
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
 
 import httpx
 
 from ..support.client import Follower, make_client
 from ..support.drive import Hand, start
+from ..support.factories import Replicas
 from ..support.service import Service
 from ..support.waiting import wait_until
 
@@ -32,13 +31,13 @@ async def check_rejoin(service: Service, run_id: str) -> None:
         assert (follower.stream.status, follower.stream.body, follower.sequences) == (204, b"", [])
 
 
-async def test_a_finished_run_is_replayed_and_ends(replicas: Callable[..., Any]) -> None:
+async def test_a_finished_run_is_replayed_and_ends(replicas: Replicas) -> None:
     """The rest and an end; nothing but 204 at the terminal event, which stops an EventSource; the same after all APIs restarted."""
-    first: Service = await replicas()
+    first = await replicas()
     hand = await finished_run(first)
     await check_rejoin(first, hand.run_id)
     await first.close()
-    again: Service = await replicas()
+    again = await replicas()
     await check_rejoin(again, hand.run_id)
 
 

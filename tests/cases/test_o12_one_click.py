@@ -1,7 +1,6 @@
 """O12: one click, several runs: however often a creation is sent, with one key there is one run."""
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -10,6 +9,7 @@ import pytest
 from reattach import Agents, Run
 
 from ..support.calls import check_problem, ended, post_run, snapshot
+from ..support.factories import Proxies, Replicas, Workers
 from ..support.service import Service
 
 effects: list[str] = []
@@ -51,7 +51,7 @@ def check_replayed(answers: list[httpx.Response], run_id: str, created: int = 1)
         assert answer.headers["location"].endswith(f"/agent-runs/{run_id}")
 
 
-async def test_many_clicks_at_once_on_two_replicas(replicas: Callable[..., Any], workers: Callable[..., Any]) -> None:
+async def test_many_clicks_at_once_on_two_replicas(replicas: Replicas, workers: Workers) -> None:
     """A: 32 parallel POSTs with one key over two APIs are one run with one effect."""
     apis: list[Service] = [await replicas(), await replicas()]
     await workers(agents)
@@ -62,7 +62,7 @@ async def test_many_clicks_at_once_on_two_replicas(replicas: Callable[..., Any],
     assert effects == [run_id]
 
 
-async def test_an_answer_that_got_lost(service: Service, proxies: Callable[..., Any], workers: Callable[..., Any]) -> None:
+async def test_an_answer_that_got_lost(service: Service, proxies: Proxies, workers: Workers) -> None:
     """B: the POST arrives, its answer is cut; the retry names the run that exists."""
     await workers(agents)
     proxy = await proxies(service.base_url)
@@ -98,16 +98,16 @@ async def test_the_same_json_in_another_spelling(service: Service) -> None:
     check_replayed(answers, await only_run(service))
 
 
-async def test_a_retry_long_after(replicas: Callable[..., Any], workers: Callable[..., Any]) -> None:
+async def test_a_retry_long_after(replicas: Replicas, workers: Workers) -> None:
     """E: after the run is terminal and every API was restarted, the key still names it and nothing runs again."""
-    first: Service = await replicas()
+    first = await replicas()
     await workers(agents)
     created = await post_run(first.client, "click", key="e")
     run_id = created.json()["run_id"]
     await ended(first.client, run_id)
     await first.store.sweep.once()
     await first.close()
-    second: Service = await replicas()
+    second = await replicas()
     again = await post_run(second.client, "click", key="e")
     check_replayed([again], run_id, created=0)
     assert again.json()["state"] == "succeeded"

@@ -2,17 +2,17 @@
 
 import asyncio
 import random
-from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
-import redis
 
 from reattach import Agents, Run
 from reattach.core.settings import Settings
 
+from ..support.admin import Admin
 from ..support.calls import ended, post_run
+from ..support.factories import Proxies, Replicas, Workers
 from ..support.invariants import read_runs
 from ..support.launch import Launcher
 from ..support.scale import rounds
@@ -28,7 +28,7 @@ async def visible(run: Run) -> str:
     return run.run_id
 
 
-def queued_runs(admin: "redis.Redis", settings: Settings) -> set[str]:
+def queued_runs(admin: Admin, settings: Settings) -> set[str]:
     """Every run that some queue entry names."""
     found: set[str] = set()
     for key in admin.scan_iter(match=f"{settings.prefix}:*:queue:*"):
@@ -37,12 +37,12 @@ def queued_runs(admin: "redis.Redis", settings: Settings) -> set[str]:
     return found
 
 
-def check_dispatched(admin: "redis.Redis", settings: Settings) -> None:
+def check_dispatched(admin: Admin, settings: Settings) -> None:
     """Before anybody works: the queued runs and the queue's entries are the same set."""
     assert queued_runs(admin, settings) == {run.run_id for run in read_runs(admin, settings.prefix) if run.record["state"] == "queued"}
 
 
-async def all_end(service: Service, admin: "redis.Redis", settings: Settings) -> None:
+async def all_end(service: Service, admin: Admin, settings: Settings) -> None:
     """Every run that a GET can see becomes terminal."""
     for run in list(read_runs(admin, settings.prefix)):
         assert (await ended(service.client, run.run_id))["state"] == "succeeded"
@@ -50,20 +50,20 @@ async def all_end(service: Service, admin: "redis.Redis", settings: Settings) ->
 
 @pytest.mark.parametrize("outage", [False, True], ids=["one cut", "outage"])
 async def test_a_link_cut_at_every_command(
-    replicas: Callable[..., Any],
-    proxies: Callable[..., Any],
-    workers: Callable[..., Any],
-    admin: "redis.Redis",
+    replicas: Replicas,
+    proxies: Proxies,
+    workers: Workers,
+    admin: Admin,
     settings: Settings,
     redis_url: str,
     outage: bool,
 ) -> None:
     """The k-th Redis command of a POST, or its answer, is cut: success, or a typed 503 and the same key brings exactly one run."""
-    healthy: Service = await replicas()
+    healthy = await replicas()
 
     async def one(k: int, forward: bool) -> str | None:
         proxy = await proxies(redis_url, counting=True)
-        api: Service = await replicas(redis=proxy.redis, redis_timeout=0.5)
+        api = await replicas(redis=proxy.redis, redis_timeout=0.5)
         key = f"{k}-{forward}"
         trap = proxy.set_trap(k, forward=forward, match=b"EVAL")
         request = asyncio.create_task(post_run(api.client, "visible", key=key))
@@ -92,9 +92,9 @@ async def test_a_link_cut_at_every_command(
 
 
 async def test_an_api_killed_while_it_creates(
-    launch: Launcher, service: Service, workers: Callable[..., Any], admin: "redis.Redis", settings: Settings
+    launch: Launcher, service: Service, workers: Workers, admin: Admin, settings: Settings
 ) -> None:
-    """kill -9 of the API at random moments of many POSTs; each retry elsewhere ends in exactly one run that becomes terminal."""
+    """Kill -9 of the API at random moments of many POSTs; each retry elsewhere ends in exactly one run that becomes terminal."""
     api = launch.api()
     keys: list[str] = []
     for turn in range(rounds(2)):

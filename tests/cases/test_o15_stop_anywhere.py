@@ -2,17 +2,17 @@
 
 import asyncio
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-import redis
 
 from reattach import Agents, Run
 from reattach.core.ids import new_run_id as fresh_id
 from reattach.core.settings import Settings
 
+from ..support.admin import Admin
 from ..support.calls import cancel, check_problem, ended, new_run_id, snapshot
+from ..support.factories import Replicas, Workers
 from ..support.invariants import all_keys
 from ..support.service import Service
 from ..support.waiting import wait_until
@@ -42,7 +42,7 @@ async def short(run: Run) -> str:
 
 
 @pytest.fixture
-async def apis(replicas: Callable[..., Any], workers: Callable[..., Any]) -> list[Service]:
+async def apis(replicas: Replicas, workers: Workers) -> list[Service]:
     """Two replicas and a worker."""
     await workers(agents)
     return [await replicas(), await replicas()]
@@ -115,7 +115,7 @@ async def test_stop_again_after_it_was_stopped(apis: list[Service]) -> None:
     assert (other.status_code, other.json()["disposition"]) == (200, "already_terminal")
 
 
-async def test_stop_of_nothing(apis: list[Service], admin: "redis.Redis", settings: Settings) -> None:
+async def test_stop_of_nothing(apis: list[Service], admin: Admin, settings: Settings) -> None:
     """D: an unknown id is 404 and leaves nothing that could stop a later run."""
     await ended(apis[0].client, await new_run_id(apis[0].client, "short"))
     before = all_keys(admin, settings.prefix)

@@ -2,17 +2,16 @@
 
 import asyncio
 import random
-from collections.abc import Callable
 from typing import Any
-
-import redis
 
 from reattach.core.errors import LeaseLost, RunClosed
 from reattach.core.settings import Settings
 from reattach.store import Finished, Store
 
+from ..support.admin import Admin
 from ..support.calls import cancel, snapshot
 from ..support.drive import Hand, claim, start
+from ..support.factories import Replicas
 from ..support.invariants import read_runs
 from ..support.scale import rounds
 from ..support.service import Service
@@ -48,7 +47,7 @@ async def race(api2: Service, hand: Hand, follower: Any) -> str:
     return shown["state"]
 
 
-async def test_finish_cancel_and_shutdown_at_once(replicas: Callable[..., Any]) -> None:
+async def test_finish_cancel_and_shutdown_at_once(replicas: Replicas) -> None:
     """However the three interleave: one terminal event, and record, snapshot and every answer name the same ending."""
     api1, api2 = await replicas(), await replicas()
     for number in range(rounds(6)):
@@ -57,7 +56,7 @@ async def test_finish_cancel_and_shutdown_at_once(replicas: Callable[..., Any]) 
         await asyncio.gather(*(race(api2, hand, follower) for hand, follower in zip(hands, followers, strict=True)))
 
 
-async def test_the_first_writer_wins(store: Store, admin: "redis.Redis", settings: Settings) -> None:
+async def test_the_first_writer_wins(store: Store, admin: Admin, settings: Settings) -> None:
     """Raw finishes with different outcomes: the first is stored, every other one is told what is stored, all keys expire."""
     for number in range(rounds(30)):
         hand = await start(store, f"first{number}")

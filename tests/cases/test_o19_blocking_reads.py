@@ -2,20 +2,17 @@
 
 import asyncio
 import time
-from collections.abc import Callable
-from typing import Any
-
-import redis
 
 from reattach import Agents, Run
 from reattach.core.settings import Settings
 
+from ..support.admin import Admin
 from ..support.calls import cancel, ended, new_run_id
 from ..support.drive import start
+from ..support.factories import Replicas, Workers
 from ..support.leaks import client_count
 from ..support.logs import LogCapture
 from ..support.scale import seconds
-from ..support.service import Service
 
 RTIMEOUT = 0.5
 SILENCE = 6.0
@@ -37,11 +34,9 @@ async def fresh(run: Run) -> str:
     return "done"
 
 
-async def test_nothing_dies_of_silence(
-    replicas: Callable[..., Any], workers: Callable[..., Any], admin: "redis.Redis", settings: Settings, logs: LogCapture
-) -> None:
+async def test_nothing_dies_of_silence(replicas: Replicas, workers: Workers, admin: Admin, settings: Settings, logs: LogCapture) -> None:
     """After a long silence an event arrives within a second on the same stream; cancel and claim work as if fresh."""
-    service: Service = await replicas(redis_timeout=RTIMEOUT)
+    service = await replicas(redis_timeout=RTIMEOUT)
     await workers(agents, redis_timeout=RTIMEOUT)
     hand = await start(service.store, "silent")
     follower = await service.follow(hand.run_id).open()

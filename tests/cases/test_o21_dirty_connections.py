@@ -3,16 +3,15 @@
 import asyncio
 import random
 import time
-from collections.abc import Callable
 from typing import Any
-
-import redis
 
 from reattach.http.auth import Principal
 
+from ..support.admin import Admin
 from ..support.calls import new_run_id
 from ..support.client import make_client
 from ..support.drive import start
+from ..support.factories import Proxies, Replicas
 from ..support.leaks import client_count
 from ..support.scale import seconds
 from ..support.service import Service
@@ -81,13 +80,11 @@ class Abuser:
             await random.choice((self.abort_stream, self.abort_stream, self.read, self.read, self.write))()
 
 
-async def test_no_answer_reaches_a_stranger(
-    replicas: Callable[..., Any], proxies: Callable[..., Any], admin: "redis.Redis", redis_url: str
-) -> None:
+async def test_no_answer_reaches_a_stranger(replicas: Replicas, proxies: Proxies, admin: Admin, redis_url: str) -> None:
     """Slow replies and clients that go away at every moment: no foreign stamp, no 500, and connections go back to where they were."""
     proxy = await proxies(redis_url)
-    service: Service = await replicas(redis=proxy.redis, authenticator=ByHeader())
-    quiet: Service = await replicas()
+    service = await replicas(redis=proxy.redis, authenticator=ByHeader())
+    quiet = await replicas()
     runs: dict[str, list[str]] = {tenant: [] for tenant in TENANTS}
     for n in range(RUNS):
         tenant = TENANTS[n % 2]

@@ -1,30 +1,28 @@
 """O22: scripts vanish after a restart, a failover or a flush: no caller may notice."""
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
 
 import msgspec
-import redis
 
 from reattach import Agents, Run
 from reattach.core.receipt import Effect, EffectCall
 from reattach.core.settings import Settings
 from reattach.store import Store
 
+from ..support.admin import Admin
 from ..support.calls import ended, new_run_id
 from ..support.drive import claim, new_run
+from ..support.factories import OwnRedis, Replicas, Workers
 from ..support.scale import rounds
-from ..support.servers import RedisServer
 from ..support.service import Service
 from ..support.waiting import wait_until
 
 
-async def test_a_flush_before_every_command(store: Store, admin: "redis.Redis") -> None:
+async def test_a_flush_before_every_command(store: Store, admin: Admin) -> None:
     """The script cache is emptied right before each command of a run's life: every one works, and leaves its event once."""
 
     def flush() -> None:
-        admin.script_flush()  # pyright: ignore[reportUnknownMemberType]
+        admin.script_flush()
 
     flush()
     created = await store.runs.create(new_run(), key="k", fingerprint="f")
@@ -71,13 +69,13 @@ async def flushed(run: Run) -> int:
     return 25
 
 
-async def test_flushes_all_the_time(service: Service, workers: Callable[..., Any], admin: "redis.Redis") -> None:
+async def test_flushes_all_the_time(service: Service, workers: Workers, admin: Admin) -> None:
     """Every 20 ms under 20 live runs: no event is lost or doubled."""
     await workers(agents, concurrency=20)
 
     async def flush() -> None:
         while True:
-            admin.script_flush()  # pyright: ignore[reportUnknownMemberType]
+            admin.script_flush()
             await asyncio.sleep(0.02)
 
     flushing = asyncio.create_task(flush())
@@ -91,12 +89,10 @@ async def test_flushes_all_the_time(service: Service, workers: Callable[..., Any
     flushing.cancel()
 
 
-async def test_a_restart_of_redis(
-    own_redis: Callable[..., RedisServer], replicas: Callable[..., Any], settings: Settings
-) -> None:
+async def test_a_restart_of_redis(own_redis: OwnRedis, replicas: Replicas, settings: Settings) -> None:
     """Redis is killed and comes back with its data: the same processes go on, and an open stream misses nothing."""
     server = own_redis(persist=True)
-    service: Service = await replicas(msgspec.structs.replace(settings, redis=server.url, lease=30.0))
+    service = await replicas(msgspec.structs.replace(settings, redis=server.url, lease=30.0))
     run_id = await new_run_id(service.client)
     hand = await claim(service.store)
     follower = await service.follow(run_id).open()

@@ -2,18 +2,18 @@
 
 import json
 import re
-from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
 import pytest
-import redis
 
 from reattach import Agents, Run
 from reattach.core.settings import Settings
 
+from ..support.admin import Admin
 from ..support.calls import ended, post_run, snapshot
 from ..support.drive import start
+from ..support.factories import Workers
 from ..support.service import Service
 
 EXACT = (
@@ -59,10 +59,10 @@ async def echo(run: Run) -> Any:
     return run.input
 
 
-async def test_input_comes_out_as_it_went_in(service: Service, workers: Callable[..., Any]) -> None:
+async def test_input_comes_out_as_it_went_in(service: Service, workers: Workers) -> None:
     """Run input is stored as it was sent; through a handler integers of any size and empty lists survive Python."""
     await workers(agents)
-    body = '{"agent":"echo","input":%s,"metadata":{"big":[18446744073709551616,[]]}}' % EXACT
+    body = '{"agent":"echo","input":' + EXACT + ',"metadata":{"big":[18446744073709551616,[]]}}'
     answer = await service.client.post("/agent-runs", content=body, headers={"content-type": "application/json"})
     assert answer.status_code == 201, answer.text
     run_id = answer.json()["run_id"]
@@ -79,14 +79,14 @@ async def test_input_comes_out_as_it_went_in(service: Service, workers: Callable
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "01", "1.", ".5", "+1"])
 async def test_what_is_not_json_is_refused(service: Service, number: str) -> None:
     """Numbers that JSON does not have are refused with a type, not rounded or guessed."""
-    body = '{"agent":"echo","input":{"n":%s}}' % number
+    body = '{"agent":"echo","input":{"n":' + number + "}}"
     answer = await service.client.post("/agent-runs", content=body, headers={"content-type": "application/json"})
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
     again = await post_run(service.client, "numbers")
     assert again.status_code == 201
 
 
-async def test_long_sequences_stay_plain_decimal(service: Service, admin: "redis.Redis", settings: Settings) -> None:
+async def test_long_sequences_stay_plain_decimal(service: Service, admin: Admin, settings: Settings) -> None:
     """Around 10^14, where Lua's own printing becomes scientific, sequences and ids go on as integers."""
     seed = 99_999_999_999_997
     hand = await start(service.store, "huge")

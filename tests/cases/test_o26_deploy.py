@@ -7,6 +7,7 @@ from reattach.core.settings import Settings
 
 from ..support.client import Follower, make_client
 from ..support.drive import start
+from ..support.factories import Replicas
 from ..support.launch import Launcher
 from ..support.service import Service
 
@@ -45,7 +46,7 @@ def check_goodbye(follower: Follower) -> None:
     assert not [kind for kind in follower.types if kind in ("run.succeeded", "run.failed", "run.cancelled")]
 
 
-async def test_a_replica_in_this_process_drains_too(replicas: Any) -> None:
+async def test_a_replica_in_this_process_drains_too(replicas: Replicas) -> None:
     """Closing tells a follower the reason, and a request that comes meanwhile is answered or refused, never left hanging."""
     going, staying = await replicas(), await replicas()
     hand = await start(staying.store, "drain")

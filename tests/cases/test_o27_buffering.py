@@ -2,12 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from ..support.drive import claim, create
+from ..support.factories import Proxies
 from ..support.filters import buffer_like_nginx
 from ..support.service import Service
 from ..support.waiting import wait_until
@@ -16,7 +15,7 @@ ENCODINGS = "gzip, br, zstd, deflate"
 
 
 @pytest.mark.parametrize("proxied", [False, True], ids=["direct", "buffering proxy"])
-async def test_nothing_is_held_back(service: Service, proxies: Callable[..., Any], proxied: bool) -> None:
+async def test_nothing_is_held_back(service: Service, proxies: Proxies, proxied: bool) -> None:
     """Head and first byte come at once although the run has not begun; each small event follows its append, also through a proxy."""
     base = (await proxies(service.base_url, filter=buffer_like_nginx)).http if proxied else service.base_url
     run_id = await create(service.store, "typing")

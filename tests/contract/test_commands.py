@@ -1,16 +1,16 @@
 """Commands are requests of their own: creating, stopping and acting happen once, however often they are asked for."""
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 from reattach import Agents, Run
 
 from ..support.calls import cancel, check_problem, ended, new_run_id, post_run, snapshot
+from ..support.factories import Replicas, Workers
 from ..support.service import Service
 
 
-async def test_08_same_creation_key_one_run(replicas: Callable[..., Any]) -> None:
+async def test_08_same_creation_key_one_run(replicas: Replicas) -> None:
     """The same key and body give the same run with 200 and a mark, on any replica; another body is refused; no key is a new run."""
     api1, api2 = await replicas(), await replicas()
     first = await post_run(api1.client, "support", {"ticket": 981}, key="click-1")
@@ -25,7 +25,7 @@ async def test_08_same_creation_key_one_run(replicas: Callable[..., Any]) -> Non
     assert len(listed["runs"]) == 2
 
 
-async def test_09_stop_is_a_command(service: Service, workers: Callable[..., Any]) -> None:
+async def test_09_stop_is_a_command(service: Service, workers: Workers) -> None:
     """Closing every stream stops nothing; the cancel request does, is on record before the worker is interrupted, and is answered truly."""
     agents, interrupted = Agents(), asyncio.Event()
 
@@ -59,7 +59,7 @@ async def test_09_stop_is_a_command(service: Service, workers: Callable[..., Any
     assert (late.status_code, late.json()["disposition"]) == (200, "already_terminal")
 
 
-async def test_10_a_completed_effect_returns_its_receipt(service: Service, workers: Callable[..., Any]) -> None:
+async def test_10_a_completed_effect_returns_its_receipt(service: Service, workers: Workers) -> None:
     """A worker died after its effect: the next attempt asks for the same effect and is given the receipt; the tool ran once."""
     calls, attempts, agents, paid = list[int](), list[int](), Agents(), asyncio.Event()
 

@@ -1,21 +1,21 @@
 """A connection is one delivery of a run to one client: whatever becomes of it, the run and what the client gets do not change."""
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 from reattach import Agents, Run
 
 from ..support.calls import ended, new_run_id, snapshot
+from ..support.client import Follower, make_client
 from ..support.drive import claim, start
+from ..support.factories import Proxies, Replicas, Workers
 from ..support.filters import buffer_like_nginx
 from ..support.launch import Launcher
-from ..support.client import Follower, make_client
 from ..support.service import Service
 from ..support.waiting import wait_until
 
 
-async def test_01_disconnect_before_the_first_event(service: Service, proxies: Callable[..., Any]) -> None:
+async def test_01_disconnect_before_the_first_event(service: Service, proxies: Proxies) -> None:
     """The client goes before it saw anything: the run starts as if nothing had happened, and the client, back, sees all of it."""
     proxy = await proxies(service.base_url)
     run_id = await new_run_id(service.client)
@@ -34,7 +34,7 @@ async def test_01_disconnect_before_the_first_event(service: Service, proxies: C
     assert (await ended(service.client, run_id))["outcome"] == "fine"
 
 
-async def test_02_disconnect_during_a_tool_call(service: Service, workers: Callable[..., Any]) -> None:
+async def test_02_disconnect_during_a_tool_call(service: Service, workers: Workers) -> None:
     """The only viewer is lost while a tool runs: the tool is called once, to its end, and the resume has its receipt."""
     calls: list[str] = []
     running, go_on = asyncio.Event(), asyncio.Event()
@@ -101,7 +101,7 @@ async def test_04_overlap_of_replay_and_live_is_applied_once(service: Service) -
         follower.check(cursor + 1, 203)
 
 
-async def test_07_two_devices_one_run(replicas: Callable[..., Any]) -> None:
+async def test_07_two_devices_one_run(replicas: Replicas) -> None:
     """A phone and a laptop on different replicas see the same bytes; one leaving, however it leaves, does not touch the other."""
     api1, api2 = await replicas(), await replicas()
     run_id = await new_run_id(api1.client)
@@ -121,11 +121,9 @@ async def test_07_two_devices_one_run(replicas: Callable[..., Any]) -> None:
     assert await snapshot(api1.client, run_id) == await snapshot(api2.client, run_id)
 
 
-async def test_12_proxies_timeouts_and_suspension_change_nothing(
-    replicas: Callable[..., Any], proxies: Callable[..., Any], launch: Launcher
-) -> None:
+async def test_12_proxies_timeouts_and_suspension_change_nothing(replicas: Replicas, proxies: Proxies, launch: Launcher) -> None:
     """Buffering, an idle limit, a network that swallows packets, a frozen API: the client ends up with the same events."""
-    service: Service = await replicas(keepalive=0.3)
+    service = await replicas(keepalive=0.3)
     frozen = launch.api()
     hand = await start(service.store)
     buffered, idle, hole = [await proxies(service.base_url, **o) for o in ({"filter": buffer_like_nginx}, {}, {})]

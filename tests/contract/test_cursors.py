@@ -1,8 +1,6 @@
 """What a cursor is worth: each kind has one answer, and an expired window still leads to the result."""
 
 import json
-from collections.abc import Callable
-from typing import Any
 
 import httpx
 
@@ -10,6 +8,7 @@ from reattach.core.run import Retention
 
 from ..support.calls import check_problem, ended, snapshot
 from ..support.drive import Hand, start
+from ..support.factories import Replicas
 from ..support.service import Service
 from ..support.sse import SSEParser
 from ..support.waiting import wait_until
@@ -21,9 +20,9 @@ async def ask(service: Service, hand: Hand, cursor: str) -> httpx.Response:
     return await service.client.get(f"/agent-runs/{hand.run_id}/events", headers=headers)
 
 
-async def expired_run(replicas: Callable[..., Any]) -> tuple[Service, Hand]:
+async def expired_run(replicas: Replicas) -> tuple[Service, Hand]:
     """A run that ended, whose events are gone and whose record is not."""
-    service: Service = await replicas()
+    service = await replicas()
     hand = await start(service.store, retention=Retention(deltas_ms=200, events_ms=300, run_ms=60_000))
     await hand.emit(("message.delta", {"message_id": "m", "text": "Hel"}), ("message.delta", {"message_id": "m", "text": "lo"}))
     await hand.emit(("message.completed", {"message_id": "m", "role": "assistant", "content": [{"type": "text", "text": "Hello"}]}))
@@ -37,7 +36,7 @@ async def expired_run(replicas: Callable[..., Any]) -> tuple[Service, Hand]:
     return service, hand
 
 
-async def test_05_every_bad_cursor_has_its_own_type(replicas: Callable[..., Any]) -> None:
+async def test_05_every_bad_cursor_has_its_own_type(replicas: Replicas) -> None:
     """Future, malformed, expired and foreign cursors are told apart by status and code, and none of them gets a frame."""
     service, hand = await expired_run(replicas)
     live = await start(service.store, "live")
@@ -57,7 +56,7 @@ async def test_05_every_bad_cursor_has_its_own_type(replicas: Callable[..., Any]
     await live.finish()
 
 
-async def test_11_an_expired_window_still_gives_the_final_snapshot(replicas: Callable[..., Any]) -> None:
+async def test_11_an_expired_window_still_gives_the_final_snapshot(replicas: Replicas) -> None:
     """The refusal says where to go on; the snapshot has the whole result; `expired=snapshot` brings it as the first frame."""
     service, hand = await expired_run(replicas)
     problem = check_problem(await ask(service, hand, "2"), 410, "cursor_expired")

@@ -1,6 +1,5 @@
 """A cursor is never a permission."""
 
-from collections.abc import Callable
 from typing import Any
 
 from reattach.core.run import RunRecord
@@ -8,6 +7,7 @@ from reattach.http.auth import Action, Principal
 
 from ..support.calls import cancel, check_problem, post_run
 from ..support.drive import start
+from ..support.factories import Replicas
 from ..support.service import Service
 
 
@@ -30,10 +30,10 @@ class Revocable:
         return self.allowed
 
 
-async def test_06_lost_access_cannot_reconnect(replicas: Callable[..., Any]) -> None:
+async def test_06_lost_access_cannot_reconnect(replicas: Replicas) -> None:
     """When access is gone the open stream ends with its reason, and neither its cursor nor any other request gets in again."""
     authorizer = Revocable()
-    service: Service = await replicas(authenticator=ByHeader(), authorizer=authorizer, keepalive=0.3)
+    service = await replicas(authenticator=ByHeader(), authorizer=authorizer, keepalive=0.3)
     hand = await start(service.store)
     follower = await service.follow(hand.run_id).open()
     await follower.until(2)
@@ -55,9 +55,9 @@ async def test_06_lost_access_cannot_reconnect(replicas: Callable[..., Any]) -> 
     follower.check(1, 4)
 
 
-async def test_06_another_tenants_run_does_not_exist(replicas: Callable[..., Any]) -> None:
+async def test_06_another_tenants_run_does_not_exist(replicas: Replicas) -> None:
     """On every endpoint, with and without a genuine cursor: the very answer of a run that does not exist."""
-    service: Service = await replicas(authenticator=ByHeader())
+    service = await replicas(authenticator=ByHeader())
     hand = await start(service.store, tenant="red")
     unknown = f"{hand.run_id[:-6]}zzzzzz"
     blue = {"x-tenant": "blue"}

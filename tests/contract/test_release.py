@@ -2,24 +2,21 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
-
-import redis
 
 from reattach import Agents, Run
 from reattach.core.settings import Settings
 
+from ..support.admin import Admin
 from ..support.calls import cancel, new_run_id
+from ..support.factories import Replicas, Workers
 from ..support.invariants import queued_without_reason, read_runs, unexplained_keys
 from ..support.leaks import client_count
 from ..support.service import Service
 from ..support.waiting import wait_until
 
 
-async def test_13_a_terminal_run_releases_everything(
-    replicas: Callable[..., Any], workers: Callable[..., Any], admin: "redis.Redis", settings: Settings
-) -> None:
+async def test_13_a_terminal_run_releases_everything(replicas: Replicas, workers: Workers, admin: Admin, settings: Settings) -> None:
     """Succeeded, failed, cancelled, each with viewers: no task, follower, connection, queue entry or key without expiry is left."""
     agents = Agents()
 

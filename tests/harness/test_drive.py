@@ -1,14 +1,14 @@
 """The hands that tests drive runs with, and the checks after every test."""
 
-from collections.abc import Callable
+import asyncio
 from typing import Any
 
 import pytest
-import redis
 
 from reattach.core.settings import Settings
 from reattach.store import Store
 
+from ..support.admin import Admin
 from ..support.drive import create, start
 from ..support.invariants import check_redis, read_runs, unexplained_keys
 
@@ -24,32 +24,29 @@ async def test_a_run_by_hand(store: Store) -> None:
     assert (snapshot.state, snapshot.sequence) == ("succeeded", 8)
 
 
+DAMAGES: list[tuple[str, list[Any], str]] = [
+    ("a hole in the log", ["XDEL", "{run}:log", "2-0"], "does not run up to"),
+    ("a forged audit entry", ["XADD", "{run}:audit", "9-0", "type", "x.y", "at", 1, "payload", "{}"], "audit differs"),
+    ("another state", ["HSET", "{run}", "state", "failed"], "run.succeeded"),
+    ("a key that stays", ["PERSIST", "{run}"], "without expiry"),
+]
+
+
 @pytest.mark.leaves_wreckage("damages a run on purpose")
-@pytest.mark.parametrize(
-    ("damage", "complaint"),
-    [
-        (lambda r, key: r.xdel(f"{key}:log", "2-0"), "does not run up to"),
-        (lambda r, key: r.xadd(f"{key}:audit", {"type": "x.y", "at": 1, "payload": "{}"}, id="9-0"), "audit differs"),
-        (lambda r, key: r.hset(key, "state", "failed"), "run.succeeded"),
-        (lambda r, key: r.persist(key), "without expiry"),
-    ],
-)
-async def test_damage_is_noticed(
-    store: Store, admin: "redis.Redis", settings: Settings, damage: Callable[["redis.Redis", str], Any], complaint: str
-) -> None:
+@pytest.mark.parametrize(("damage", "complaint"), [(d, c) for _, d, c in DAMAGES], ids=[name for name, _, _ in DAMAGES])
+async def test_damage_is_noticed(store: Store, admin: Admin, settings: Settings, damage: list[Any], complaint: str) -> None:
     """The checks after every test would see a hole, a forged entry, two stories, a key that stays for ever."""
     hand = await start(store)
     await hand.emit(("a.b", {}))
     await hand.finish()
     [run] = read_runs(admin, settings.prefix)
-    damage(admin, run.base)
-    import anyio.to_thread
+    admin.execute_command(*(str(word).replace("{run}", run.base) for word in damage))
 
     with pytest.raises(AssertionError, match=complaint):
-        await anyio.to_thread.run_sync(check_redis, admin, settings)
+        await asyncio.to_thread(check_redis, admin, settings)
 
 
-async def test_live_runs_need_no_expiry(store: Store, admin: "redis.Redis", settings: Settings) -> None:
+async def test_live_runs_need_no_expiry(store: Store, admin: Admin, settings: Settings) -> None:
     """A queued run's keys may stay; the store's own are on the list of reasons."""
     await create(store, session_id="s1")
     assert unexplained_keys(admin, settings.prefix) == []

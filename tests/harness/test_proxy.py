@@ -1,12 +1,11 @@
 """The fault proxy: each fault is what its name says."""
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
 
 import pytest
-import redis
 
+from ..support.admin import Admin
+from ..support.factories import Proxies
 from ..support.proxy import Proxy
 from ..support.resp import CommandSplitter, command_words
 from ..support.waiting import wait_until
@@ -24,7 +23,7 @@ async def ping(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> by
 
 
 @pytest.fixture
-async def proxy(redis_url: str, proxies: Callable[..., Any]) -> Proxy:
+async def proxy(redis_url: str, proxies: Proxies) -> Proxy:
     """A proxy in front of the tests' Redis."""
     return await proxies(redis_url)
 
@@ -41,7 +40,7 @@ async def test_forwards_and_cuts(proxy: Proxy) -> None:
     writer.close()
 
 
-async def test_drops_the_reply_of_one_command(proxy: Proxy, admin: "redis.Redis") -> None:
+async def test_drops_the_reply_of_one_command(proxy: Proxy, admin: Admin) -> None:
     """A trap lets the command through and swallows its answer, or swallows the command."""
     proxy.counting = True
     for forward, expected in ((True, b"1"), (False, None)):

@@ -44,7 +44,7 @@ def keys_per_node(cluster: Cluster) -> list[int]:
     sizes: list[int] = []
     for node in cluster.nodes:
         with node.admin() as admin:
-            sizes.append(int(admin.dbsize()))  # pyright: ignore[reportArgumentType]
+            sizes.append(int(admin.dbsize()))
     return sizes
 
 
@@ -114,7 +114,7 @@ async def test_a_run_goes_on_after_a_failover(watched: Watched) -> None:
         hand = await start(store, "sen")
         await hand.emit(("step.done", {"n": 1}))
         with watched.primary.admin() as admin:
-            assert admin.wait(1, 5000) == 1  # pyright: ignore[reportUnknownMemberType]
+            assert admin.wait(1, 5000) == 1
         watched.fail_over()
 
         async def goes_on() -> bool:

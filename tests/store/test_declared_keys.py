@@ -1,7 +1,6 @@
 """Every key a command touches is declared, and in one slot: read from what the server did, and from the sources."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -13,8 +12,8 @@ from reattach.store import Store
 from reattach.store.scripts import load_scripts, lua_folder
 
 from ..support.drive import Hand, claim, create, new_run, start
+from ..support.factories import OwnRedis
 from ..support.monitor import Call, monitored
-from ..support.servers import RedisServer
 from ..support.waiting import wait_until
 
 KEYLESS = {"TIME"}
@@ -96,7 +95,7 @@ def undeclared(call: Call) -> list[str]:
 
 
 @pytest.mark.expects_errors("a poisoned entry is reported as one")
-async def test_every_key_a_command_touches_is_declared(own_redis: Callable[..., RedisServer], settings: Settings) -> None:
+async def test_every_key_a_command_touches_is_declared(own_redis: OwnRedis, settings: Settings) -> None:
     """Every command of ``lua/`` runs while the server tells what it does; no script reaches for a key it was not given."""
     server = own_redis()
     settings = msgspec.structs.replace(settings, redis=server.url, lease=0.5, shards=2)

@@ -12,7 +12,7 @@ async def post_run(
 ) -> httpx.Response:
     """``POST /agent-runs``."""
     headers = {} if key is None else {"idempotency-key": key}
-    body = {"agent": agent, "input": {} if run_input is None else run_input, **members}
+    body: dict[str, Any] = {"agent": agent, "input": {} if run_input is None else run_input, **members}
     return await client.post(f"{on}/agent-runs", json=body, headers=headers)
 
 
@@ -53,7 +53,9 @@ async def ended(client: httpx.AsyncClient, run_id: str, *, timeout: int = 20) ->
     raise AssertionError(f"{run_id} did not end: {seen.get('state')} at {seen.get('sequence')}")
 
 
-async def cancel(client: httpx.AsyncClient, run_id: str, *, on: str = "", wait: float | None = None, key: str | None = None, **body: Any) -> httpx.Response:
+async def cancel(
+    client: httpx.AsyncClient, run_id: str, *, on: str = "", wait: float | None = None, key: str | None = None, **body: Any
+) -> httpx.Response:
     """``POST /agent-runs/{id}/cancel``."""
     headers = {} if key is None else {"idempotency-key": key}
     params = {} if wait is None else {"wait": f"{wait:g}"}

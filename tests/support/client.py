@@ -20,7 +20,8 @@ End = Literal["clean", "cut", "closed"]
 def make_client(base_url: str, **options: Any) -> httpx.AsyncClient:
     """An HTTP client without hidden retries, proxies or idle limits that would blur what the server did."""
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=100)
-    return httpx.AsyncClient(base_url=base_url, **{"timeout": httpx.Timeout(30), "limits": limits, "trust_env": False, **options})
+    given: dict[str, Any] = {"timeout": httpx.Timeout(30), "limits": limits, "trust_env": False, **options}
+    return httpx.AsyncClient(base_url=base_url, **given)
 
 
 class Stream:

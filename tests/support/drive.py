@@ -15,7 +15,7 @@ TENANT, SUBJECT = "dev", "developer"
 
 def new_run(agent: str = "support", **facts: Any) -> NewRun:
     """What a test creates a run from when it does not care."""
-    values = {"tenant": TENANT, "initiator": SUBJECT, "input": b"{}", "retention": Retention(), **facts}
+    values: dict[str, Any] = {"tenant": TENANT, "initiator": SUBJECT, "input": b"{}", "retention": Retention(), **facts}
     return NewRun(agent=agent, **values)
 
 
@@ -54,7 +54,7 @@ class Hand:
         """End the run."""
         return await self.store.work.finish(
             self.lease,
-            state=state,  # pyright: ignore[reportArgumentType]
+            state=state,
             outcome=raw(outcome) if state == "succeeded" else None,
             error=raw(error or {"code": "test", "message": "as asked"}) if state == "failed" else None,
         )

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import redis
-
 from reattach.core.event import DELTA_TYPES
 from reattach.core.run import TERMINAL_STATES
 
+from .admin import Admin, RedisError
 from .waiting import wait_until_sync
 
 PERMANENT = {
@@ -51,17 +50,17 @@ class RunKeys:
         return [self.base, *(f"{self.base}:{part}" for part in ("log", "audit", "effects", "snapshot"))]
 
 
-def all_keys(admin: "redis.Redis", prefix: str) -> list[bytes]:
+def all_keys(admin: Admin, prefix: str) -> list[bytes]:
     """Every key under a test's prefix."""
     return sorted(admin.scan_iter(match=f"{prefix}:*", count=1000))
 
 
-def _entries(admin: "redis.Redis", key: str) -> list[tuple[int, str, bytes]]:
+def _entries(admin: Admin, key: str) -> list[tuple[int, str, bytes]]:
     found: Any = admin.xrange(key)
     return [(int(i.split(b"-")[0]), fields[b"type"].decode(), fields[b"payload"]) for i, fields in found]
 
 
-def read_runs(admin: "redis.Redis", prefix: str) -> Iterator[RunKeys]:
+def read_runs(admin: Admin, prefix: str) -> Iterator[RunKeys]:
     """Every run under a test's prefix."""
     for key in all_keys(admin, prefix):
         match = _RUN_KEY.fullmatch(key)
@@ -85,7 +84,9 @@ def check_run(run: RunKeys) -> None:
     numbers = [number for number, _, _ in run.log]
     if numbers:
         assert numbers == list(range(numbers[0], sequence + 1)), f"{name}: log {numbers} does not run up to {sequence}"
-        assert numbers[0] == int(run.record.get("log_from", 1)), f"{name}: log starts at {numbers[0]}, record says {run.record.get('log_from')}"
+        assert numbers[0] == int(run.record.get("log_from", 1)), (
+            f"{name}: log starts at {numbers[0]}, record says {run.record.get('log_from')}"
+        )
     kept = [entry for entry in run.log if entry[1] not in DELTA_TYPES]
     if run.audit and numbers:
         assert [e for e in run.audit if e[0] >= numbers[0]] == kept, f"{name}: audit differs from the log's non-delta events"
@@ -93,13 +94,15 @@ def check_run(run: RunKeys) -> None:
     merged = sorted({e[0]: e for e in [*run.log, *run.audit]}.values())
     endings = [e for e in merged if e[1].removeprefix("run.") in TERMINAL_STATES and e[1].startswith("run.")]
     if run.ended:
-        assert [(e[0], e[1]) for e in endings] in ([(sequence, f"run.{run.record['state']}")], []), f"{name}: {endings} but {run.record['state']}"
+        assert [(e[0], e[1]) for e in endings] in ([(sequence, f"run.{run.record['state']}")], []), (
+            f"{name}: {endings} but {run.record['state']}"
+        )
         assert endings or not merged, f"{name}: ended without a terminal event"
     else:
         assert not endings, f"{name}: {endings} although it is {run.record['state']}"
 
 
-def unexplained_keys(admin: "redis.Redis", prefix: str) -> list[str]:
+def unexplained_keys(admin: Admin, prefix: str) -> list[str]:
     """Keys without an expiry and without a reason (G6)."""
     ended = {run.run_id for run in read_runs(admin, prefix) if run.ended}
     alive = {run.run_id for run in read_runs(admin, prefix)} - ended
@@ -122,7 +125,7 @@ def unexplained_keys(admin: "redis.Redis", prefix: str) -> list[str]:
     return found
 
 
-def queued_without_reason(admin: "redis.Redis", prefix: str) -> list[str]:
+def queued_without_reason(admin: Admin, prefix: str) -> list[str]:
     """Queue entries of runs that ended: work that somebody would still be handed (G2, G6)."""
     runs = {run.run_id: run for run in read_runs(admin, prefix)}
     found: list[str] = []
@@ -158,7 +161,7 @@ async def check_snapshots(settings: Any, runs: list[RunKeys]) -> None:
         await store.close()
 
 
-def check_redis(admin: "redis.Redis", settings: Any) -> None:
+def check_redis(admin: Admin, settings: Any) -> None:
     """Everything above, for one test's prefix.
 
     Raises:
@@ -170,12 +173,13 @@ def check_redis(admin: "redis.Redis", settings: Any) -> None:
     if runs:
         asyncio.run(check_snapshots(settings, runs))
         assert not queued_without_reason(admin, settings.prefix)
-    wait_until_sync(lambda: not unexplained_keys(admin, settings.prefix), f"keys without expiry: {unexplained_keys(admin, settings.prefix)}", timeout=3)
+    left = unexplained_keys(admin, settings.prefix)
+    wait_until_sync(lambda: not unexplained_keys(admin, settings.prefix), f"keys to have an expiry: {left} are without expiry", timeout=3)
 
 
-def clear(admin: "redis.Redis", prefix: str) -> None:
+def clear(admin: Admin, prefix: str) -> None:
     """Remove a test's keys."""
     keys = all_keys(admin, prefix)
     for start in range(0, len(keys), 500):
-        with contextlib.suppress(redis.exceptions.RedisError):
+        with contextlib.suppress(RedisError):
             admin.unlink(*keys[start : start + 500])

@@ -17,7 +17,9 @@ AGENTS = "tests.support.agents:agents"
 C = TypeVar("C", bound=Child)
 _numbers = itertools.count(1)
 
-_FLAGS = ("redis", "prefix", "shards", "lease", "concurrency", "grace", "keepalive", "redis_timeout", "stream_lifetime", "max_streams", "data")
+_FLAGS = (
+    "redis", "prefix", "shards", "lease", "concurrency", "grace", "keepalive", "redis_timeout", "stream_lifetime", "max_streams", "data",
+)  # fmt: skip
 
 
 def environment(settings: Settings) -> dict[str, str]:

@@ -7,8 +7,7 @@ import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import redis
-
+from .admin import Admin
 from .waiting import wait_until, wait_until_sync
 
 
@@ -38,10 +37,9 @@ def child_processes() -> set[int]:
     return found
 
 
-def client_count(admin: "redis.Redis") -> int:
+def client_count(admin: Admin) -> int:
     """Connections the server has (G6)."""
-    clients: list[object] = list(admin.client_list())  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
-    return len(clients)
+    return len(admin.client_list())
 
 
 class Baseline:
@@ -50,7 +48,7 @@ class Baseline:
     The server's connections are compared only when `admin` is given, i.e. where nobody else uses the server.
     """
 
-    def __init__(self, admin: "redis.Redis | None") -> None:
+    def __init__(self, admin: Admin | None) -> None:
         self._admin = admin
         self._clients = client_count(admin) if admin else 0
         self._threads, self._sockets, self._children = set(threading.enumerate()), open_sockets(), child_processes()

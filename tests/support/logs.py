@@ -1,6 +1,6 @@
 """What the product logged in this process, however it is configured."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -33,7 +33,7 @@ class LogCapture:
 
 
 @contextmanager
-def captured() -> Iterator[LogCapture]:
+def captured() -> Generator[LogCapture]:
     """Record every entry while it is open."""
     capture = LogCapture()
     before = structlog.get_config()["processors"]

@@ -3,7 +3,7 @@
 import re
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -81,7 +81,7 @@ class Feed:
 
 
 @contextmanager
-def monitored(port: int) -> Iterator[Feed]:
+def monitored(port: int) -> Generator[Feed]:
     """Open the feed of the server on a port."""
     connection = socket.create_connection(("127.0.0.1", port))
     connection.sendall(b"MONITOR\r\n")

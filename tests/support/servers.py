@@ -9,12 +9,12 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
-import redis
-
+from .admin import Admin, RedisError, connect
 from .processes import Child, free_port
 from .waiting import wait_until_sync
 
@@ -80,7 +80,7 @@ class RedisServer:
 
             def serves() -> bool:
                 assert self.child.alive, f"{self.child.name} ended:\n{self.child.output()[-2000:]}"
-                with suppress(redis.exceptions.RedisError):
+                with suppress(RedisError):
                     return bool(admin.ping())
                 return False
 
@@ -88,9 +88,9 @@ class RedisServer:
         return self
 
     @contextmanager
-    def admin(self) -> "Iterator[redis.Redis]":
+    def admin(self) -> Generator[Admin]:
         """A plain client for looking and breaking; never the product's own."""
-        client = redis.Redis(host="127.0.0.1", port=self.port, socket_timeout=5)
+        client = connect(self.url, timeout=5)
         try:
             yield client
         finally:
@@ -106,7 +106,7 @@ class RedisServer:
 
 
 @contextmanager
-def any_redis(folder: Path) -> Iterator[str]:
+def any_redis(folder: Path) -> Generator[str]:
     """Walk the ladder; the URL of the server found or started."""
     given = os.environ.get("REDIS_URL")
     if given:
@@ -125,7 +125,7 @@ def any_redis(folder: Path) -> Iterator[str]:
 
 
 @contextmanager
-def private_redis(folder: Path, *, persist: bool = False, options: tuple[str, ...] = ()) -> Iterator[RedisServer]:
+def private_redis(folder: Path, *, persist: bool = False, options: tuple[str, ...] = ()) -> Generator[RedisServer]:
     """A running server of one's own; a taken port is tried again with another one."""
     server = RedisServer(folder, persist=persist, options=options)
     for attempt in range(5):
@@ -143,14 +143,15 @@ def private_redis(folder: Path, *, persist: bool = False, options: tuple[str, ..
         server.close()
 
 
-def _container():  # noqa: ANN202 - the library is optional and untyped
+def _container() -> Any:
     if not (os.environ.get("DOCKER_HOST") or Path("/var/run/docker.sock").exists()):
         return None
     try:
         import docker
         from testcontainers.redis import RedisContainer
 
-        docker.from_env(timeout=2).ping()
+        engine: Any = docker.from_env(timeout=2)
+        engine.ping()
         return RedisContainer(os.environ.get("REATTACH_TEST_IMAGE", "redis:7.0")).start()
     except Exception:
         # No engine, no permission or no image: the next rung of the ladder does as well.

@@ -1,12 +1,11 @@
 """Several servers as one: a cluster of three primaries, and a primary with a replica under Sentinels."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import redis
-
+from .admin import Admin, RedisError, connect
 from .processes import Child, free_port
 from .servers import RedisServer, chosen_binary
 from .waiting import wait_until_sync
@@ -39,14 +38,14 @@ class Cluster:
             with node.admin() as admin:
                 wait_until_sync(lambda admin=admin: self._agrees(admin), f"{node.child.name} to know the cluster", timeout=20)
 
-    def _agrees(self, admin: "redis.Redis") -> bool:
-        info: Any = admin.execute_command("CLUSTER", "INFO")
-        text = info.decode() if isinstance(info, bytes) else "\n".join(f"{k}:{v}" for k, v in info.items())
+    def _agrees(self, admin: Admin) -> bool:
+        info = admin.cluster("INFO")
+        text = "\n".join(f"{k}:{v}" for k, v in info.items())
         return "cluster_state:ok" in text and f"cluster_known_nodes:{len(self.nodes)}" in text and f"cluster_size:{len(self.nodes)}" in text
 
 
 @contextmanager
-def running_cluster(folder: Path) -> Iterator[Cluster]:
+def running_cluster(folder: Path) -> Generator[Cluster]:
     """A cluster for one test."""
     options = ("--cluster-enabled", "yes", "--cluster-node-timeout", "2000")
     with ExitStack() as stack:
@@ -89,7 +88,7 @@ class Watched:
     def fail_over(self) -> None:
         """Kill the primary hard and wait until the Sentinels name the replica."""
         self.primary.kill9()
-        sentinel = redis.Redis(port=self.ports[0], socket_timeout=2)
+        sentinel = connect(f"redis://127.0.0.1:{self.ports[0]}", timeout=2)
         try:
 
             def moved() -> bool:
@@ -103,7 +102,7 @@ class Watched:
 
 
 @contextmanager
-def running_sentinels(folder: Path) -> Iterator[Watched]:
+def running_sentinels(folder: Path) -> Generator[Watched]:
     """A watched pair for one test."""
     with ExitStack() as stack:
         primary = RedisServer(folder / "primary", options=("--repl-diskless-sync-delay", "0"))
@@ -133,14 +132,12 @@ def _start_sentinel(folder: Path, port: int, primary: int) -> Child:
 
 
 def _wait_for_sentinel(port: int) -> None:
-    client = redis.Redis(port=port, socket_timeout=2)
+    client = connect(f"redis://127.0.0.1:{port}", timeout=2)
 
     def ready() -> bool:
-        with suppress(redis.exceptions.RedisError):
-            state: Any = client.execute_command("SENTINEL", "MASTER", Watched.NAME)
-            facts = state if isinstance(state, dict) else dict(zip(state[::2], state[1::2], strict=True))
-            known = {k.decode() if isinstance(k, bytes) else k: v for k, v in facts.items()}
-            return int(known["num-slaves"]) >= 1 and int(known["num-other-sentinels"]) >= 2
+        with suppress(RedisError):
+            facts = client.sentinel_master(Watched.NAME)
+            return facts["num-slaves"] >= 1 and facts["num-other-sentinels"] >= 2
         return False
 
     try:

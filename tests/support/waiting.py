@@ -17,7 +17,7 @@ def describe_failure(description: str, timeout: float, last: object) -> str:
     return f"waited {timeout:g} s for {description}; last seen: {last!r}"
 
 
-async def wait_until(predicate: Callable[[], T | Awaitable[T]], description: str, *, timeout: float = TIMEOUT) -> T:
+async def wait_until(predicate: Callable[[], T | Awaitable[T | None] | None], description: str, *, timeout: float = TIMEOUT) -> T:
     """Call `predicate` (sync or async) until it is truthy, and give back what it returned.
 
     Args:
@@ -40,7 +40,7 @@ async def wait_until(predicate: Callable[[], T | Awaitable[T]], description: str
         pause = min(pause * 1.5, _LONGEST)
 
 
-def wait_until_sync(predicate: Callable[[], T], description: str, *, timeout: float = TIMEOUT) -> T:
+def wait_until_sync(predicate: Callable[[], T | None], description: str, *, timeout: float = TIMEOUT) -> T:
     """The same for code that has no event loop."""
     deadline, pause = time.monotonic() + timeout, _FIRST
     while True:

@@ -47,11 +47,3 @@ class RunningWorker:
             await asyncio.wait_for(self._task, self._settings.grace + 10)
             self._task = None
             await self.store.close()
-
-    async def crash(self) -> None:
-        """Drop it as it stands: nothing is finished, handed back or renewed any more."""
-        assert self._task is not None
-        self._task.cancel()
-        await asyncio.wait({self._task})
-        self._task = None
-        await self.store.close()

@@ -1,12 +1,9 @@
 """The messages of a run, folded from its ``message.*`` events.
 
-What a message's events say is chosen so that a delta may be forgotten once a later ``message.checkpoint`` or ``message.completed`` of
-the same message has been folded, without changing what anyone sees afterwards:
-
-- both replace the whole text, so nothing of an earlier delta is left in it;
-- messages stand in the order of their first event that is not a delta (messages that only deltas have named so far come last), so an
-  earlier delta does not decide a place;
-- a message takes text until it is completed, and again after another ``message.started``: no delta decides that either.
+Two things are asked of these rules. A delta may be forgotten once a later ``message.checkpoint`` or ``message.completed`` of the same
+message was folded, without a difference to anyone who folds what is left: so both replace the text, whether a message takes text does
+not depend on a delta, and where a message's place does, that delta stays needed. And a snapshot is all the state there is: whoever has
+one continues from what it shows.
 """
 
 from collections.abc import Iterable
@@ -21,6 +18,14 @@ from .snapshot import Message
 _NOTHING: Final = Raw(b"[]")
 
 
+class _TextPart(msgspec.Struct, frozen=True, tag_field="type", tag="text", forbid_unknown_fields=True):
+    text: str
+
+
+_parts: Final = msgspec.json.Decoder(list[Raw])
+_text_part: Final = msgspec.json.Decoder(_TextPart)
+
+
 class Entry(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One message as it is folded and stored.
 
@@ -28,11 +33,12 @@ class Entry(msgspec.Struct, kw_only=True, omit_defaults=True):
         message_id: Chosen by the handler.
         role: ``assistant`` unless an event says otherwise.
         status: streaming, completed or interrupted.
-        content: What ``message.started`` or ``message.completed`` gave, as it was given.
-        text: What was written after it, in pieces.
+        content: The parts before `text`, as they were given.
+        text: The last part where that is plain text and has been written to, in pieces.
+        named: Whether any event but a delta has named the message.
+        born: The delta that decided the message's place among the others; 0 when none did.
         first: Lowest sequence of a delta that no later event carries; 0 for none.
         last: Highest such sequence.
-        named: Whether any event but a delta has named the message.
     """
 
     message_id: str
@@ -40,23 +46,35 @@ class Entry(msgspec.Struct, kw_only=True, omit_defaults=True):
     status: str = "streaming"
     content: Raw = _NOTHING
     text: list[str] = msgspec.field(default_factory=list[str])
+    named: bool = True
+    born: int = 0
     first: int = 0
     last: int = 0
-    named: bool = True
 
     def join(self) -> str:
-        """The text written after `content`; its pieces become one."""
+        """The written text; its pieces become one."""
         if len(self.text) > 1:
             self.text = ["".join(self.text)]
         return self.text[0] if self.text else ""
 
     def view(self) -> Message:
-        """The message as a snapshot shows it: the text is one more part after what was given."""
+        """The message as a snapshot shows it."""
         text, content = self.join(), self.content
         if text:
             parts = (bytes(content)[1:-1].strip(), b'{"type":"text","text":%b}' % msgspec.json.encode(text))
             content = Raw(b"[%b]" % b",".join(filter(None, parts)))
         return Message(message_id=self.message_id, role=self.role, status=self.status, content=content)
+
+    def open_text(self) -> None:
+        """Make the last part writable where it is plain text; any other part stays as it was given, and text comes after it."""
+        if self.text or self.content == _NOTHING:
+            return
+        try:
+            parts = _parts.decode(self.content)
+            self.text = [_text_part.decode(parts.pop()).text]
+        except (IndexError, RecursionError, msgspec.DecodeError):
+            return
+        self.content = Raw(b"[%b]" % b",".join(map(bytes, parts)))
 
 
 def _is_array(content: Raw) -> bool:
@@ -64,89 +82,89 @@ def _is_array(content: Raw) -> bool:
 
 
 class Transcript:
-    """The messages of one run, and which of its deltas they still need."""
+    """The messages of one run in the order in which they were first named, and which of its deltas they still need."""
 
     def __init__(self, entries: Iterable[Entry] = ()) -> None:
         """Continue from stored entries."""
-        self._named: dict[str, Entry] = {}
-        self._loose: dict[str, Entry] = {}
-        for entry in entries:
-            (self._named if entry.named else self._loose)[entry.message_id] = entry
+        self._entries = {entry.message_id: entry for entry in entries}
 
     def entries(self) -> list[Entry]:
-        """All messages in their order, to be stored."""
-        for entry in self._named.values():
+        """All messages, to be stored."""
+        for entry in self._entries.values():
             entry.join()
-        for entry in self._loose.values():
-            entry.join()
-        return [*self._named.values(), *self._loose.values()]
+        return list(self._entries.values())
 
     def view(self) -> tuple[Message, ...]:
-        """All messages in their order, as a snapshot shows them."""
-        return tuple(entry.view() for entry in (*self._named.values(), *self._loose.values()))
-
-    def _name(self, message_id: str) -> Entry:
-        entry = self._named.get(message_id)
-        if entry is None:
-            entry = self._named[message_id] = self._loose.pop(message_id, None) or Entry(message_id=message_id)
-            entry.named = True
-        return entry
+        """All messages as a snapshot shows them."""
+        return tuple(entry.view() for entry in self._entries.values())
 
     def start(self, p: MessageStarted) -> None:
-        """Begin a message, or begin it anew. Earlier deltas are not covered by that: they stay what the contract says they are."""
+        """Begin a message, or begin it anew. What was written before is gone from sight but not covered: the contract names who covers."""
         if p.content != ABSENT and not _is_array(p.content):
             return
         entry = self._name(p.message_id)
         entry.role = p.role or "assistant"
         entry.status = "streaming"
-        entry.content = _NOTHING if p.content == ABSENT else p.content
-        entry.text = []
+        entry.content, entry.text = _NOTHING if p.content == ABSENT else p.content, []
 
     def write(self, p: MessageText, sequence: int) -> None:
-        """Add a delta's text."""
-        entry = self._named.get(p.message_id) or self._loose.get(p.message_id)
+        """Add a delta's text; a completed message takes none."""
+        entry = self._entries.get(p.message_id)
         if entry is None:
-            entry = self._loose[p.message_id] = Entry(message_id=p.message_id, named=False)
+            entry = self._entries[p.message_id] = Entry(message_id=p.message_id, named=False, born=sequence)
         elif entry.status == "completed":
             return
         entry.status = "streaming"
-        entry.text.append(p.text)
+        if p.text:
+            entry.open_text()
+            entry.text.append(p.text)
         entry.first = entry.first or sequence
         entry.last = sequence
 
     def checkpoint(self, p: MessageText) -> None:
-        """Replace the text: deltas up to here are no longer needed."""
-        known = self._named.get(p.message_id)
-        if known is not None and known.status == "completed":
+        """Replace the text; a completed message takes none."""
+        entry = self._entries.get(p.message_id)
+        if entry is not None and entry.status == "completed":
             return
         entry = self._name(p.message_id)
+        entry.open_text()
         entry.status = "streaming"
-        entry.text = [p.text]
+        entry.text = [p.text] if p.text else []
         entry.first = entry.last = 0
 
     def complete(self, p: MessageCompleted) -> None:
-        """Replace everything: deltas up to here are no longer needed."""
+        """Replace everything."""
         if not _is_array(p.content):
             return
         entry = self._name(p.message_id)
         entry.role = p.role or entry.role
         entry.status = "interrupted" if p.status == "interrupted" else "completed"
-        entry.content = p.content
-        entry.text = []
+        entry.content, entry.text = p.content, []
         entry.first = entry.last = 0
+
+    def _name(self, message_id: str) -> Entry:
+        entry = self._entries.get(message_id)
+        if entry is None:
+            entry = self._entries[message_id] = Entry(message_id=message_id)
+        elif not entry.named:
+            entry.named = True
+            if entry is next(reversed(self._entries.values())):
+                # Nothing came in between: without the delta the message would get the same place now.
+                entry.born = 0
+        return entry
 
     def interrupt(self) -> None:
         """Nobody goes on with the open messages."""
-        for entry in (*self._named.values(), *self._loose.values()):
+        for entry in self._entries.values():
             if entry.status == "streaming":
                 entry.status = "interrupted"
 
     @property
     def first_needed(self) -> int | None:
-        """The lowest delta that no later event carries; None when there is none."""
-        return min((e.first for e in (*self._named.values(), *self._loose.values()) if e.first), default=None)
+        """The lowest delta that a replay cannot do without; None when there is none."""
+        return min((s for e in self._entries.values() for s in (e.born, e.first) if s), default=None)
 
     @property
     def last_needed(self) -> int:
         """The highest such delta; 0 when there is none."""
-        return max((e.last for e in (*self._named.values(), *self._loose.values())), default=0)
+        return max((max(e.born, e.last) for e in self._entries.values()), default=0)

@@ -42,7 +42,7 @@ def responses(
         chunks.append({"type": "response.output_item.done", "output_index": index, "item": item})
         index += 1
     if text:
-        content = [{"type": "output_text", "text": "".join(text), "annotations": []}]
+        content: list[dict[str, Any]] = [{"type": "output_text", "text": "".join(text), "annotations": []}]
         item = {"type": "message", "id": "msg_1", "role": "assistant", "content": content}
         chunks.append({"type": "response.output_item.added", "output_index": index, "item": {**item, "content": []}})
         chunks += [{"type": "response.output_text.delta", "output_index": index, "content_index": 0, "delta": t} for t in text]
@@ -74,7 +74,7 @@ def messages(
         blocks.append(({"type": "text", "text": ""}, [{"type": "text_delta", "text": t} for t in text]))
     if call is not None:
         call_id, name, arguments = call
-        start = {"type": "tool_use", "id": call_id, "name": name, "input": {}}
+        start: dict[str, Any] = {"type": "tool_use", "id": call_id, "name": name, "input": {}}
         blocks.append((start, [{"type": "input_json_delta", "partial_json": a} for a in ["", *arguments]]))
     for index, (start, deltas) in enumerate(blocks):
         chunks.append({"type": "content_block_start", "index": index, "content_block": start})

@@ -211,9 +211,9 @@ def test_messages_bring_calls_along() -> None:
 
 def test_messages_provider_tools() -> None:
     """The provider's own tools are told with their arguments and their end, not taken for the agent's."""
-    started = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
+    started: dict[str, object] = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
     result = {"type": "web_search_tool_result", "tool_use_id": "s", "content": [{"encrypted_content": "x" * 50_000}]}
-    chunks = [
+    chunks: list[dict[str, object]] = [
         {"type": "message_start"},
         {"type": "content_block_start", "index": 0, "content_block": started},
         {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": '{"query":"x"}'}},

@@ -40,7 +40,7 @@ class RefundAsk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """
 
     ticket: TicketNumber
-    amount: Annotated[float, msgspec.Meta(gt=0, le=10_000)] = 40.0
+    amount: Annotated[float, msgspec.Meta(ge=0.01, le=10_000)] = 40.0
     timeout: Annotated[float, msgspec.Meta(gt=0, le=7 * 86_400)] = 3600.0
 
 

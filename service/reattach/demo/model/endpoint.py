@@ -74,7 +74,7 @@ def from_environment(environment: Mapping[str, str] | None = None) -> Endpoint |
     address = _address(base or OPENAI)
     dialect = DIALECTS.get(api) or _usual(address.host)
     return Endpoint(
-        url=str(address).rstrip("/") + dialect.path,
+        url=str(address.copy_with(path=address.path.rstrip("/") + dialect.path)),
         key=key,
         model=env.get("REATTACH_DEMO_MODEL", "").strip() or "gpt-5-mini",
         dialect=dialect,
@@ -91,7 +91,7 @@ def _address(base: str) -> httpx.URL:
         address = httpx.URL(base)
     except httpx.InvalidURL:
         address = httpx.URL("")
-    if address.scheme not in ("http", "https") or not address.host:
+    if address.scheme not in ("http", "https") or not address.host or not 0 < (address.port or 1) < 65536:
         raise BadSetting("OPENAI_BASE_URL is an http or https address, e.g. http://localhost:11434/v1")
     return address
 

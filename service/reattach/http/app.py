@@ -35,7 +35,7 @@ def create_app(store: Store, hub: Hub, settings: Settings, authenticator: Authen
         settings=settings,
         authenticator=authenticator,
         authorizer=authorizer,
-        streams=Streams(store, settings, authorizer),
+        streams=Streams(store, hub, settings, authorizer),
     )
     origins = names(settings.cors)
     app = Starlette(

@@ -20,7 +20,8 @@ from .service import Call, answer
 from .sse import HEADERS, snapshot_frame
 from .stream import EventStream
 
-_CHUNK: Final = 100
+_FIRST_CHUNK: Final = 16
+_LARGEST_CHUNK: Final = 256
 _PAGE_BYTES: Final = 4 * 1024 * 1024
 """A page that has reached this size is long enough, however many events were asked for."""
 
@@ -120,9 +121,9 @@ async def _page(call: Call, query: EventsQuery, place: Place, trace: Trace) -> A
 async def _events(call: Call, place: Place, limit: int) -> list[Event]:
     """The next events up to the sequence that `place.bounds` tells of, so that a page is true at one instant."""
     found: list[Event] = []
-    size, position = 0, place.cursor
+    size, position, chunk = 0, place.cursor, _FIRST_CHUNK
     while position < place.bounds.sequence and len(found) < limit and size < _PAGE_BYTES:
-        part = await call.service.store.events.after(call.run_id, position, min(_CHUNK, limit - len(found)))
+        part = await call.service.store.events.after(call.run_id, position, min(chunk, limit - len(found)))
         if not part or part[0].sequence != position + 1:
             # Something is missing: covered deltas, which is as promised, or everything, since it expired a moment ago.
             judge(place.cursor, (await call.service.store.runs.read(call.run_id)).bounds, run_id=call.run_id)
@@ -132,6 +133,8 @@ async def _events(call: Call, place: Place, limit: int) -> list[Event]:
         found += part
         size += sum(len(event.payload) for event in part)
         position = part[-1].sequence
+        # More at a time as long as events turn out to be small: what is read at once must fit into memory many times over.
+        chunk = min(4 * chunk, _LARGEST_CHUNK) if size < _PAGE_BYTES // 64 else _FIRST_CHUNK
     return found
 
 

@@ -13,7 +13,7 @@ from ..core.errors import Forbidden, ReattachError, RunNotFound
 from ..core.run import RunRecord
 from ..core.settings import Settings
 from ..store import Store
-from ..tail import Hub, changed
+from ..tail import Hub, StreamEnded, changed
 from .auth import Action, Authenticator, Authorizer, Principal, permitted
 from .requests import decode_body, decode_query, fingerprint, idempotency_key, read_body
 from .streams import Streams
@@ -153,7 +153,10 @@ class Call:
         wire = wire_of(self.request.scope)
         if wire is not None and task is not None:
             wire.on_lost(task.cancel)
-        return await changed(self.service.hub, run_id, after, seconds)
+        try:
+            return await changed(self.service.hub, run_id, after, seconds)
+        except StreamEnded:
+            return after
 
 
 def answer(content: Any, status: int = 200, **headers: str) -> Response:

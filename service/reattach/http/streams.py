@@ -17,6 +17,7 @@ from ..core.run import RunRecord
 from ..core.settings import Settings
 from ..obs.metrics import STREAMS
 from ..store import Store
+from ..tail import Hub
 from .auth import Authorizer, Principal, permitted
 
 _log = structlog.get_logger("reattach.streams")
@@ -46,15 +47,16 @@ class Viewer(Protocol):
 class Streams:
     """The streams of one process."""
 
-    def __init__(self, store: Store, settings: Settings, authorizer: Authorizer) -> None:
+    def __init__(self, store: Store, hub: Hub, settings: Settings, authorizer: Authorizer) -> None:
         """No streams yet.
 
         Args:
             store: Where a run's current owner and scope are.
+            hub: Once it is closing, no stream begins.
             settings: `max_streams` and the keep-alive interval are taken from it.
             authorizer: Asked again and again while streams are open.
         """
-        self._store, self._authorizer = store, authorizer
+        self._store, self._hub, self._authorizer = store, hub, authorizer
         self._most = settings.max_streams
         self._viewers: set[Viewer] = set()
         self._task: asyncio.Task[None] | None = None
@@ -69,8 +71,10 @@ class Streams:
         """Refuse early when there is no room.
 
         Raises:
-            TooManyStreams: There is none.
+            TooManyStreams: There is none, or the process is stopping.
         """
+        if self._hub.closing is not None:
+            raise TooManyStreams("this process is stopping and takes no new streams", retry_after=1.0)
         if len(self._viewers) >= self._most:
             raise TooManyStreams(
                 f"this process serves {self._most} streams at most; try again, perhaps another one answers", retry_after=1.0

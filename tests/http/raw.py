@@ -1,0 +1,65 @@
+"""A socket that speaks HTTP by hand, to see the bytes that clients hide."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from urllib.parse import urlsplit
+
+
+class Raw:
+    """One connection and every byte that came back.
+
+    Attributes:
+        seen: All bytes so far.
+        reset: Whether the connection ended with a reset rather than an end of data.
+        ended: Whether it ended.
+    """
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+        self.seen, self.reset, self.ended = b"", False, False
+
+    def send(self, data: bytes) -> None:
+        """Write bytes as they are."""
+        self._writer.write(data)
+
+    def ask(self, method: str, path: str, *headers: str, version: str = "1.1", body: bytes = b"") -> None:
+        """Send one request."""
+        lines = [f"{method} {path} HTTP/{version}", "Host: localhost", *headers]
+        self.send("\r\n".join([*lines, "", ""]).encode() + body)
+
+    async def until(self, text: bytes, *, timeout: float = 5) -> bytes:
+        """Read until `text` was seen or the connection ended; everything seen."""
+        async with asyncio.timeout(timeout):
+            while text not in self.seen and not self.ended:
+                await self._more()
+        assert text in self.seen, self.seen[-500:]
+        return self.seen
+
+    async def until_end(self, *, timeout: float = 5) -> bytes:
+        """Read until the connection ended; everything seen."""
+        async with asyncio.timeout(timeout):
+            while not self.ended:
+                await self._more()
+        return self.seen
+
+    async def _more(self) -> None:
+        try:
+            data = await self._reader.read(65536)
+        except ConnectionResetError:
+            self.reset, data = True, b""
+        self.seen += data
+        self.ended = not data
+
+
+@asynccontextmanager
+async def connection(base_url: str, *, limit: int = 2**16) -> AsyncGenerator[Raw]:
+    """Connect to a server."""
+    parts = urlsplit(base_url)
+    reader, writer = await asyncio.open_connection(parts.hostname, parts.port, limit=limit)
+    try:
+        yield Raw(reader, writer)
+    finally:
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()

@@ -22,6 +22,7 @@ from redis.exceptions import (
     NoPermissionError,
     OutOfMemoryError,
     ReadOnlyError,
+    RedisError,
     TryAgainError,
 )
 from redis.exceptions import ConnectionError as RedisConnectionError
@@ -43,6 +44,9 @@ _PASSING: Final = (
     MovedError,
     AskError,
 )
+_PASSING_WORDS: Final = ("UNBLOCKED ", "BUSY ")
+"""What redis-py has no class for: a blocked read on a primary that was demoted, a server held up by a script."""
+
 _REFUSING: Final = (OutOfMemoryError, AuthenticationError, NoPermissionError, MaxConnectionsError)
 _REFUSING_WORDS: Final = ("OOM", "MISCONF", "NOREPLICAS", "max number of clients")
 """What redis-py has no class for, and what reaches us through a script's error."""
@@ -58,7 +62,8 @@ def _is_refusing(error: Exception) -> bool:
 
 def is_passing(error: Exception) -> bool:
     """Whether the same command may succeed a moment later: lost connections, failovers, a server that is loading."""
-    return isinstance(error, _PASSING) and not _is_refusing(error)
+    passing = isinstance(error, _PASSING) or (isinstance(error, RedisError) and str(error).startswith(_PASSING_WORDS))
+    return passing and not _is_refusing(error)
 
 
 def translate(error: Exception) -> Exception:

@@ -3,7 +3,7 @@
 -- args: through:int
 -- reply: OK first | UNCOVERED covered | GONE
 -- uses: int
-local r = redis.call('HMGET', run, 'state', 'covered', 'log_from')
+local r = redis.call('HMGET', run, 'state', 'covered', 'log_from', 'sequence')
 if not r[1] then
   return { 'GONE' }
 end
@@ -12,6 +12,8 @@ if through > covered then
   return { 'UNCOVERED', covered }
 end
 local from = tonumber(r[3] or 1)
+-- The newest event stays: who follows the log must find there that it has missed something.
+through = math.min(through, tonumber(r[4]) - 1)
 if through < from then
   return { 'OK', from }
 end

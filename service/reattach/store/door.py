@@ -154,11 +154,15 @@ class BlockingReader:
         Raises:
             StoreUnavailable: The connection is gone.
         """
-        if self._client is None:
-            self._client = raw_replies(self._target.client(blocking=True))
-            if self._target.is_cluster:
-                await self._client.initialize()
         try:
+            if self._client is None:
+                self._client = raw_replies(self._target.client(blocking=True))
+                if self._target.is_cluster:
+                    await self._client.initialize()
+                else:
+                    # Held between reads too: a pool would mend a connection that is lost then without a word, and whoever reads must
+                    # know that the server may be another one since.
+                    self._client.connection = await self._client.connection_pool.get_connection()
             return await self._client.execute_command(*command)
         except (RedisError, OSError) as e:
             await self.close()

@@ -8,6 +8,7 @@ from typing import Final
 import structlog
 
 from ..core.errors import RunNotFound, StoreUnavailable
+from ..core.event import Event
 from ..store import Ring, Store
 from .followed import Followed
 from .pace import Pace
@@ -88,7 +89,7 @@ class Fetch:
                 await self._reassure()
             await self._read(dirty)
         except StoreUnavailable:
-            self._doubt = self._doubt or doubt
+            self._doubt = True
             self._dirty = dict.fromkeys([*dirty, *self._dirty])
             self._news.set()
             self._patience.ill("reads")
@@ -118,7 +119,7 @@ class Fetch:
                     await asyncio.sleep(0)
 
     async def _reassure(self) -> None:
-        """Hints were lost, so the connection was: the store may have been restored, or failed over to an older state.
+        """Hints or reads were lost: the store may have been restored, failed over to an older state, or have let go of whole logs.
 
         A viewer whose past is no longer the run's past would be handed a future that does not follow from it. Its stream ends instead,
         and when it comes back it is told what became of its cursor.
@@ -130,21 +131,24 @@ class Fetch:
             chunk = ready[start : start + _CHUNK]
             found = await self._store.events.tail({f.run_id: f.last - 1 for f in chunk}, count=1)
             for followed in chunk:
-                events = found.get(followed.run_id)
-                if events is not None and events[0].sequence == followed.last:
-                    newest = followed.ring.newest
-                    same = newest is None or followed.encode(events)[0].sse == newest.sse
-                else:
-                    same = await self._reaches(followed)
-                if not same:
+                if not await self._continues(followed, found.get(followed.run_id)):
                     _log.warning("tail.history_changed", run_id=followed.run_id, last=followed.last)
                     followed.ended = "unavailable"
                     self._roster.forget(followed)
                     followed.wake()
 
-    async def _reaches(self, followed: Followed) -> bool:
-        # The newest event we know is not in the log: trimmed and expired logs look like that, and so does a store that went back.
+    async def _continues(self, followed: Followed, events: list[Event] | None) -> bool:
+        """Whether the run's log still has the newest event we know, as we know it, or had it and let it go."""
+        if events is not None and events[0].sequence == followed.last:
+            newest = followed.ring.newest
+            return newest is None or followed.encode(events)[0].sse == newest.sse
+        if events is not None:
+            return True
         try:
-            return (await self._store.runs.read(followed.run_id)).record.sequence >= followed.last
+            record = (await self._store.runs.read(followed.run_id)).record
         except RunNotFound:
             return False
+        if record.sequence > followed.last:
+            # The whole log went while we were away, so no read of it will ever tell: what is missing is in the audit stream, if anywhere.
+            followed.jump(record.sequence, terminal=record.terminal)
+        return record.sequence >= followed.last

@@ -100,6 +100,12 @@ class Followed:
         self.wake()
         return True
 
+    def jump(self, last: int, *, terminal: bool) -> None:
+        """Stand at a later event without those before it: viewers look for them in the store."""
+        self.ring.clear(last)
+        self.terminal = terminal
+        self.wake()
+
     def slice(self, position: int) -> Slice | None:
         """What comes after a position, from memory; None when there is nothing yet, or the viewer is `behind` the ring."""
         return self.ring.slice(position)

@@ -32,6 +32,11 @@ class Patience:
             handle.cancel()
             self.over = self.over and bool(self._troubles)
 
+    @property
+    def troubled(self) -> bool:
+        """Whether anything does not work now."""
+        return bool(self._troubles)
+
     def close(self) -> None:
         """Stop every clock."""
         for handle in self._troubles.values():

@@ -45,7 +45,7 @@ async def test_every_stream_begins_with_the_first_event(service: Service, worker
         for followers in await asyncio.gather(*(one_run(service) for _ in range(8))):
             for follower in followers:
                 follower.check()
-                assert follower.types == ["run.created", "run.started", *["step.done"] * 6, "run.succeeded"]
+                assert follower.types == ["run.created", "run.started", *["step.done"] * 6, "run.succeeded"], follower.events
 
 
 async def test_a_client_cut_before_its_first_event_comes_back(service: Service, proxies: Proxies) -> None:

@@ -43,7 +43,7 @@ async def test_damage_is_noticed(store: Store, admin: Admin, settings: Settings,
     admin.execute_command(*(str(word).replace("{run}", run.base) for word in damage))
 
     with pytest.raises(AssertionError, match=complaint):
-        await asyncio.to_thread(check_redis, admin, settings)
+        await asyncio.to_thread(check_redis, admin, settings, patience=0.1)
 
 
 async def test_live_runs_need_no_expiry(store: Store, admin: Admin, settings: Settings) -> None:

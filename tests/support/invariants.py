@@ -161,8 +161,8 @@ async def check_snapshots(settings: Any, runs: list[RunKeys]) -> None:
         await store.close()
 
 
-def check_redis(admin: Admin, settings: Any) -> None:
-    """Everything above, for one test's prefix.
+def check_redis(admin: Admin, settings: Any, *, patience: float = 3) -> None:
+    """Everything above, for one test's prefix; keys get some seconds to have their expiry.
 
     Raises:
         AssertionError: Something does not hold.
@@ -174,7 +174,9 @@ def check_redis(admin: Admin, settings: Any) -> None:
         asyncio.run(check_snapshots(settings, runs))
         assert not queued_without_reason(admin, settings.prefix)
     left = unexplained_keys(admin, settings.prefix)
-    wait_until_sync(lambda: not unexplained_keys(admin, settings.prefix), f"keys to have an expiry: {left} are without expiry", timeout=3)
+    wait_until_sync(
+        lambda: not unexplained_keys(admin, settings.prefix), f"keys to have an expiry: {left} are without expiry", timeout=patience
+    )
 
 
 def clear(admin: Admin, prefix: str) -> None:

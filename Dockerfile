@@ -1,8 +1,8 @@
 # The API and the workers in one image; Redis is elsewhere:
 #
 #   docker build -t reattach .
-#   docker run --network host -e REATTACH_REDIS=redis://127.0.0.1:6379/0 reattach            the API
-#   docker run --network host -e REATTACH_REDIS=redis://127.0.0.1:6379/0 reattach work       a worker with the demo agent
+#   docker run --network host -e REATTACH_REDIS=redis://127.0.0.1:6379/0 reattach                                   the API
+#   docker run --network host -e REATTACH_REDIS=redis://127.0.0.1:6379/0 reattach work reattach.demo.agents:agents   a worker
 #
 # The host's network, since without configured authentication the API serves loopback addresses only.
 FROM python:3.13-slim AS build

@@ -26,7 +26,7 @@ MIRROR: Final = "http://deb.debian.org/debian"
 pytestmark = [
     pytest.mark.skipif(
         "REATTACH_TEST_IMAGE" not in os.environ or shutil.which("buildah") is None or shutil.which("debootstrap") is None,
-        reason="takes a minute and root: apt-get install buildah debootstrap, then REATTACH_TEST_IMAGE=1 pytest tests/house/test_image.py",
+        reason="takes minutes and root: apt-get install buildah debootstrap, then REATTACH_TEST_IMAGE=1 pytest tests/house/test_image.py",
     ),
     pytest.mark.timeout(900),
 ]

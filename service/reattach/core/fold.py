@@ -46,9 +46,12 @@ class Fold:
 
     @property
     def covered(self) -> int:
-        """The log may be forgotten up to here: the text of every delta in it is carried by a later checkpoint or completion."""
-        first = self._parts.messages.first_needed
-        return self.sequence if first is None else first - 1
+        """The log may be forgotten up to here: the text of every delta in it is carried by a later checkpoint or completion.
+
+        The latest event always stays, so that every replay ends at the run's sequence, whatever its class.
+        """
+        needed = self._parts.messages.first_needed or self.sequence
+        return max(needed - 1, 0)
 
     @property
     def floor(self) -> int:

@@ -12,6 +12,7 @@ import msgspec
 from ..core.errors import ReattachError
 from ..core.settings import Settings
 from ..store import ServerFacts, Store
+from ..store.redis import ServerRefused
 from .console import clean, paint, write
 from .folder import find_store
 from .help import Command
@@ -63,19 +64,41 @@ async def checks(settings: Settings) -> AsyncGenerator[Check, None]:
         return
     try:
         yield await _reachable(store)
-        facts = await store.facts()
-        for made in (_server(facts), _eviction(facts), await _persistence(store, facts), _clock(facts)):
-            yield made
-        yield await _features(store)
-        yield await _scripts(store)
-        yield await _shards(store, settings)
-        yield await _size(store, facts)
+        async for check in _all(store, settings):
+            yield check
     except ReattachError as e:
         yield Check(
-            "reachable", "fail", f"{store.target.safe_url}: {e.detail}", "is it running, and is the URL right (--redis, REATTACH_REDIS)?"
+            "reachable", "fail", f"{store.target.safe_url}: {e.detail}", "is it running, is the URL right (--redis, REATTACH_REDIS)?"
         )
     finally:
         await store.close()
+
+
+async def _all(store: Store, settings: Settings) -> AsyncGenerator[Check, None]:
+    try:
+        facts = await store.facts()
+    except ServerRefused as e:
+        yield _forbidden("server", e)
+        return
+    for made in (_server(facts), _eviction(facts), await _persistence(store, facts), _clock(facts)):
+        yield made
+    looks = {
+        "features": lambda: _features(store),
+        "scripts": lambda: _scripts(store),
+        "shards": lambda: _shards(store, settings),
+        "size": lambda: _size(store, facts),
+    }
+    for name, look in looks.items():
+        try:
+            yield await look()
+        except ServerRefused as e:
+            yield _forbidden(name, e)
+
+
+def _forbidden(name: str, error: ServerRefused) -> Check:
+    return Check(
+        name, "fail", f"the server does not let itself be asked: {error.__cause__}", "allow this user all commands but dangerous ones"
+    )
 
 
 async def _reachable(store: Store) -> Check:

@@ -1,6 +1,7 @@
 """The command ``reattach``."""
 
 import importlib
+import logging
 import sys
 from collections.abc import Mapping
 from typing import Any, Final
@@ -9,6 +10,7 @@ import click
 
 from ..core.errors import ReattachError
 from ..core.version import __version__
+from ..obs.log import setup_logging
 from .help import Group
 
 EXIT_REFUSED: Final = 4
@@ -97,3 +99,5 @@ def main() -> None:
         3  a run that was followed was cancelled
         4  could not be done; the reason and its code are on standard error
     """
+    # Standard output is a command's own; services turn their logs up.
+    setup_logging(level=logging.ERROR)

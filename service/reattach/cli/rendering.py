@@ -65,7 +65,7 @@ class Screen:
 
     def _line(self, sequence: Any, label: str, text: str, colour: str | None) -> None:
         self._end_line()
-        write(f"{paint(f'{sequence:>5}', dim=True)}  {paint(f'{label:<15}', colour)}  {text}".rstrip() + "\n")
+        write(f"{paint(f'{sequence:>5}', dim=True)}  {paint(f'{clean(label):<15}', colour)}  {clean(text)}".rstrip() + "\n")
 
     def _end_line(self) -> None:
         if not self._at_start:
@@ -102,15 +102,13 @@ def _run(what: str, payload: Payload) -> str:
         case "cancelled":
             return _text(payload, "disposition").replace("_", " ")
         case "waiting":
-            return " ".join(
-                filter(None, [clean(_text(payload, "prompt") or _text(payload, "reason")), f"(wait_id {_text(payload, 'wait_id')})"])
-            )
+            return " ".join(filter(None, [_text(payload, "prompt") or _text(payload, "reason"), f"(wait_id {_text(payload, 'wait_id')})"]))
         case _:
-            return ", ".join(f"{name} {clean(_text(payload, name))}" for name in payload)
+            return ", ".join(f"{name} {_text(payload, name)}" for name in payload)
 
 
 def _tool(payload: Payload) -> str:
-    words = [clean(_text(payload, "tool"))]
+    words = [_text(payload, "tool")]
     words += [compact(payload[name]) for name in ("arguments", "result", "error", "why") if payload.get(name) is not None]
-    words += [clean(_text(payload, name)) for name in ("receipt_id", "result_version") if payload.get(name) is not None]
+    words += [_text(payload, name) for name in ("receipt_id", "result_version") if payload.get(name) is not None]
     return "  ".join(words)

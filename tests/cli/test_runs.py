@@ -1,0 +1,125 @@
+"""``reattach runs``: list, show and cancel, for people and for programs."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from reattach.core.event import Draft
+from reattach.core.settings import Settings
+from reattach.store import Store
+
+from ..support.drive import Hand, create, start
+from ..support.launch import environment as settings_env
+from ..support.waiting import wait_until
+from .shell import in_terminal, plain, reattach
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def run(settings: Settings) -> Run:
+    """Run a command of the group in a pipe; its JSON lines."""
+
+    def one(*arguments: str) -> list[dict[str, Any]]:
+        ended = reattach("runs", *arguments, env=settings_env(settings))
+        assert (ended.returncode, ended.stderr) == (0, "")
+        return [json.loads(line) for line in ended.stdout.splitlines()]
+
+    return one
+
+
+async def finished(store: Store, **facts: Any) -> str:
+    """A run with a message that has ended."""
+    hand = await start(store, **facts)
+    await hand.emit(("message.completed", {"message_id": "m", "role": "assistant", "content": [{"type": "text", "text": "Hi\x1b[2J"}]}))
+    await hand.finish(outcome={"ok": True})
+    return hand.run_id
+
+
+async def test_runs_are_listed_newest_first(store: Store, run: Run) -> None:
+    """As the API lists them; filters narrow it down."""
+    first, second = await finished(store), await create(store, agent="other", session_id="s")
+    assert [r["run_id"] for r in run("ls")] == [second, first]
+    assert [r["run_id"] for r in run("ls", "--state", "succeeded")] == [first]
+    assert [r["run_id"] for r in run("ls", "--agent", "other")] == [second]
+    assert [r["run_id"] for r in run("ls", "--session", "s")] == [second]
+    assert [r["run_id"] for r in run("ls", "--before", second)] == [first]
+    assert [r["run_id"] for r in run("ls", "--limit", "1")] == [second]
+    assert run("ls", "--tenant", "nobody") == []
+
+
+async def test_a_person_gets_a_table(store: Store, settings: Settings) -> None:
+    """With states in colour, and how to see the next page."""
+    run_id = await finished(store)
+    await create(store)
+    code, shown = in_terminal("runs", "ls", "--limit", "1", env=settings_env(settings))
+    lines = plain(shown).splitlines()
+    assert code == 0
+    assert lines[0].split() == ["RUN", "STATE", "AGENT", "ATTEMPT", "EVENTS", "CREATED", "SESSION"]
+    assert lines[1].split()[1:5] == ["queued", "support", "0", "1"]
+    assert lines[3].startswith("older ones: --before run_")
+    assert run_id in in_terminal("runs", "ls", env=settings_env(settings))[1]
+
+
+async def test_a_run_is_shown(store: Store, run: Run, settings: Settings) -> None:
+    """A program gets the snapshot, a person its facts and messages, which cannot steer the terminal."""
+    run_id = await finished(store)
+    (snapshot,) = run("show", run_id)
+    assert (snapshot["run_id"], snapshot["state"], snapshot["sequence"]) == (run_id, "succeeded", 4)
+    _, shown = in_terminal("runs", "show", run_id, env=settings_env(settings))
+    assert 'outcome    {"ok": true}' in plain(shown)
+    assert "assistant (completed)\nHi\ufffd[2J" in plain(shown)
+
+
+async def test_a_queued_run_is_cancelled_at_once(store: Store, run: Run) -> None:
+    """And asking again is told that it had ended."""
+    run_id = await create(store)
+    (answer,) = run("cancel", run_id, "--reason", "not needed")
+    assert (answer["state"], answer["disposition"]) == ("cancelled", "cancelled_before_effect")
+    assert answer["cancel"]["reason"] == "not needed"
+    assert answer["cancel"]["by"].startswith("cli:")
+    (again,) = run("cancel", run_id)
+    assert again["disposition"] == "already_terminal"
+
+
+async def test_a_running_run_is_pending_until_its_worker_stops(store: Store, run: Run, settings: Settings) -> None:
+    """What is not decided is not claimed."""
+    hand = await start(store)
+    (answer,) = run("cancel", hand.run_id)
+    assert (answer["state"], answer["disposition"]) == ("running", "cancellation_pending")
+    _, shown = in_terminal("runs", "cancel", hand.run_id, env=settings_env(settings))
+    assert "asked to stop; its worker has not come to a boundary yet" in plain(shown)
+    await hand.finish("cancelled")
+
+
+async def test_waiting_tells_what_really_happened(store: Store, settings: Settings) -> None:
+    """The worker finishes first: then the answer is its outcome."""
+    hand = await start(store)
+    command = asyncio.create_task(asyncio.to_thread(reattach, "runs", "cancel", hand.run_id, "--wait", "20", env=settings_env(settings)))
+
+    async def asked() -> bool:
+        return (await store.runs.load(hand.run_id)).cancel_version == 1
+
+    await wait_until(asked, "the request to be recorded")
+    await _note(hand)
+    await hand.finish("cancelled")
+    ended = await command
+    answer = json.loads(ended.stdout)
+    assert (ended.returncode, answer["state"]) == (0, "cancelled")
+    assert answer["disposition"] == (await store.runs.snapshot(hand.run_id)).cancel.disposition
+
+
+async def _note(hand: Hand) -> None:
+    hand.batch += 1
+    await hand.store.work.append(hand.lease, hand.batch, [Draft("step.done", b"{}")])
+
+
+@pytest.mark.parametrize("command", ["show", "cancel"])
+def test_a_run_that_does_not_exist(settings: Settings, command: str) -> None:
+    """One sentence, code 4."""
+    ended = reattach("runs", command, "run_nope", env=settings_env(settings))
+    assert (ended.returncode, ended.stdout) == (4, "")
+    assert "[run_not_found]" in ended.stderr

@@ -154,4 +154,4 @@ def test_the_data_is_consistent(tickets: Tickets) -> None:
 def test_pieces_are_the_text(text: str) -> None:
     """Cut into pieces and joined again, a text is unchanged."""
     assert "".join(pieces(text)) == text
-    assert all(piece and len(piece.strip()) <= 6 for piece in pieces(text))
+    assert all(piece and len(piece.strip()) <= 9 for piece in pieces(text))

@@ -9,7 +9,7 @@ from reattach import RunFailed
 
 from .tickets import Tickets
 
-SPEED: Final = 35.0
+SPEED: Final = 30.0
 """Pieces of text a second: a pace to read along."""
 
 TicketNumber = Annotated[int, msgspec.Meta(ge=1, le=2**53 - 1)]
@@ -22,7 +22,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     Attributes:
         ticket: Number of a ticket.
         question: What to answer, where that is not simply the ticket.
-        speed: Pieces of text a second; 0: as fast as possible. Default: ``REATTACH_DEMO_SPEED``, else 35.
+        speed: Pieces of text a second; 0: as fast as possible. Default: ``REATTACH_DEMO_SPEED``, else 30.
     """
 
     ticket: TicketNumber

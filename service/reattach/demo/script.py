@@ -13,7 +13,7 @@ from .tickets import Answer
 
 def pieces(text: str) -> Iterator[str]:
     """Cut a text as a model streams it: a word or the start of one, with the space before it. Joined, they are the text."""
-    return (match[0] for match in re.finditer(r"\s*\S{1,6}|\s+", text))
+    return (match[0] for match in re.finditer(r"\s*\S{1,9}|\s+", text))
 
 
 async def answer_from_data(run: Run, ask: Ask, desk: Desk, told: Answer) -> dict[str, Any]:

@@ -78,14 +78,13 @@ class Service(Child):
 
     def children(self) -> dict[str, int]:
         """Its child processes: ``store`` and ``worker``."""
-        pids = subprocess.run(
-            ["ps", "-o", "pid=,args=", "--ppid", str(self.process.pid)], capture_output=True, text=True, check=False
-        ).stdout
+        # The server's own name, since it rewrites its arguments; the worker's arguments, since its name is Python's.
+        columns = ["ps", "-ww", "-o", "pid=,comm=,args=", "--ppid", str(self.process.pid)]
         found: dict[str, int] = {}
-        for line in pids.splitlines():
-            pid, _, words = line.strip().partition(" ")
-            if "-server " in words or "reattach work" in words:
-                found["store" if "-server " in words else "worker"] = int(pid)
+        for line in subprocess.run(columns, capture_output=True, text=True, check=False).stdout.splitlines():
+            pid, name, words = line.split(maxsplit=2)
+            if name.endswith("-server") or "reattach work" in words:
+                found["store" if name.endswith("-server") else "worker"] = int(pid)
         return found
 
 

@@ -61,6 +61,7 @@ async def _dev(settings: Settings, agents: str) -> None:
         await asyncio.wait({everything})
         if not everything.cancelled():
             everything.result()
+    say("stopped", "" if settings.redis is not None else f"everything is kept in {DataFolder(settings.data).path}")
 
 
 async def _everything(settings: Settings, agents: str) -> None:

@@ -72,8 +72,9 @@ def bind(settings: Settings) -> socket.socket:
         family, _, _, _, address = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         return socket.create_server((str(address[0]), settings.port), family=family, backlog=2048)
     except OSError as e:
+        why = (e.strerror or str(e)).partition(" (while")[0]
         raise InvalidRequest(
-            f"cannot listen on {settings.host} port {settings.port}: {e.strerror or e}; choose another with --host or --port", field="port"
+            f"cannot listen on {settings.host} port {settings.port}: {why}; choose another with --host or --port", field="port"
         ) from None
 
 

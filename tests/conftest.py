@@ -1,6 +1,5 @@
 """Fixtures for every folder: a real Redis, a store, a hub, API replicas, processes, a fault proxy, and checks after every test."""
 
-import os
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack
@@ -77,7 +76,7 @@ def logs(request: pytest.FixtureRequest) -> Iterator[LogCapture]:
 def invariants(request: pytest.FixtureRequest, logs: LogCapture) -> Iterator[None]:
     """After every test: nothing left over in this process, and in Redis what must hold for every run."""
     admin: Admin | None = request.getfixturevalue("admin") if "settings" in request.fixturenames else None
-    baseline = Baseline(admin if "REDIS_URL" not in os.environ else None)
+    baseline = Baseline(admin)
     yield
     settings = request.node.stash.get(SETTINGS, None)
     if admin is not None and settings is not None:

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from ..support.drive import claim, create
-from ..support.factories import Proxies
+from ..support.factories import Proxies, Replicas
 from ..support.filters import buffer_like_nginx
 from ..support.service import Service
 from ..support.waiting import wait_until
@@ -35,6 +35,27 @@ async def test_nothing_is_held_back(service: Service, proxies: Proxies, proxied:
     await hand.finish()
     assert await follower.until_end() == "clean"
     follower.check(1, 8)
+
+
+async def test_a_page_of_another_site_may_resume(replicas: Replicas) -> None:
+    """Where CORS is on, the preflight allows the credential and the cursor, and the answers are readable; elsewhere nothing is allowed."""
+    origin = {"origin": "https://app.example"}
+    asks = {**origin, "access-control-request-method": "GET", "access-control-request-headers": "authorization,last-event-id"}
+    service = await replicas(cors="https://app.example")
+    run_id = await create(service.store, "typing")
+    path = f"/agent-runs/{run_id}/events"
+    preflight = await service.client.options(path, headers=asks)
+    assert preflight.status_code in (200, 204)
+    assert preflight.headers["access-control-allow-origin"] == "https://app.example"
+    allowed = {name.strip().lower() for name in preflight.headers["access-control-allow-headers"].split(",")}
+    assert {"authorization", "last-event-id"} <= allowed
+    follower = await service.follow(run_id).open(**origin)
+    assert follower.stream.headers["access-control-allow-origin"] == "https://app.example"
+    await follower.until(1)
+    await follower.close()
+    closed = await replicas()
+    refused = await closed.client.options(path, headers=asks)
+    assert "access-control-allow-origin" not in refused.headers
 
 
 async def test_headers_keep_the_stream_alone(service: Service) -> None:

@@ -174,9 +174,7 @@ def check_redis(admin: Admin, settings: Any, *, patience: float = 3) -> None:
         asyncio.run(check_snapshots(settings, runs))
         assert not queued_without_reason(admin, settings.prefix)
     left = unexplained_keys(admin, settings.prefix)
-    wait_until_sync(
-        lambda: not unexplained_keys(admin, settings.prefix), f"keys to have an expiry: {left} are without expiry", timeout=patience
-    )
+    wait_until_sync(lambda: not unexplained_keys(admin, settings.prefix), f"keys without expiry to get one: {left}", timeout=patience)
 
 
 def clear(admin: Admin, prefix: str) -> None:

@@ -38,15 +38,12 @@ def child_processes() -> set[int]:
 
 
 def client_count(admin: Admin) -> int:
-    """Connections the server has (G6)."""
-    return len(admin.client_list())
+    """Connections the server has (G6); 0 where it is not ours alone, since nothing can be said then."""
+    return 0 if "REDIS_URL" in os.environ else len(admin.client_list())
 
 
 class Baseline:
-    """How things were before the test.
-
-    The server's connections are compared only when `admin` is given, i.e. where nobody else uses the server.
-    """
+    """How things were before the test."""
 
     def __init__(self, admin: Admin | None) -> None:
         self._admin = admin

@@ -1,6 +1,6 @@
 """The ten-line agent, as the README has it."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from reattach import Agents, Run
@@ -18,16 +18,17 @@ def add_note(ticket: int) -> dict[str, str]:
     return {"receipt_id": "receipt_558", "result_version": f"ticket_{ticket}:v19"}
 
 
+# fmt: off
 agents = Agents()
 
-
 @agents.agent("support")
-async def support(run: Run) -> dict:  # pyright: ignore[reportMissingTypeArgument, reportUnknownParameterType]
+async def support(run: Run) -> dict:  # noqa: D103  # pyright: ignore[reportMissingTypeArgument, reportUnknownParameterType]
     async with run.message() as message:             # message.started … message.completed
         await message.write("Looking at the ticket. ")
     note = await run.effect("tickets.add_note", add_note, {"ticket": 981})   # at most once, receipt kept
     ok = await run.wait_for("approval", prompt="Refund 40 EUR?", timeout=3600)
-    return {"note": note.receipt_id, "approved": ok}
+    return {"note": note.receipt_id, "approved": ok}  # pyright: ignore[reportUnknownVariableType]
+# fmt: on
 
 
 async def test_the_ten_lines_do_what_they_say(store: Store, workers: Callable[..., Any]) -> None:
@@ -52,7 +53,7 @@ async def test_the_ten_lines_do_what_they_say(store: Store, workers: Callable[..
 
 
 @agents.agent("counter")
-async def counter(run: Run):  # pyright: ignore[reportUnknownParameterType]  # noqa: ANN201
+async def counter(run: Run) -> AsyncIterator[str | tuple[str, dict[str, int]]]:
     """A generator: strings are text, pairs are events."""
     yield "One, "
     yield "two. "

@@ -57,6 +57,10 @@ class Attempt:
                 if not self.hold.lost:
                     await parts.settle()
                 await self._conclude(handler)
+            except asyncio.CancelledError:
+                # Also what the handler does while it unwinds must not be written: a crash would not have written it.
+                self.hold.halt(Stop.LOST)
+                raise
             finally:
                 await self._unwind(handler)
         except Interrupt:

@@ -185,7 +185,9 @@ class Effects:
         except Interrupt:
             raise
         except asyncio.CancelledError as e:
-            if self._hold.lost or not plan.call.mutating:
+            # Either we are stopped half way, and nobody knows what happened, or the function let a cancellation of its own through.
+            task = asyncio.current_task()
+            if self._hold.lost or (task is not None and task.cancelling()):
                 raise
             return await self._fail(plan, TOOL_ERROR, described(e))
         except (Exception, SystemExit) as e:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..store import Delivery
     from ..store.work import Work
 
-LOOK_AROUND: Final = 20.0
+LOOK_AROUND: Final = 60.0
 _LONGEST_PAUSE: Final = 2.0
 _log = structlog.get_logger("reattach.worker")
 

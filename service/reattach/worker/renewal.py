@@ -93,7 +93,9 @@ class Renewal:
     async def _renew_for_ever(self, hold: Hold) -> None:
         hurry = self._hurry[hold]
         # Spread over time: leases that were claimed together are not renewed together for ever.
-        pause: float | None = random.uniform(0.7, 1.0) * hold.seconds / _PARTS
+        # Counted from before the claim was sent: on a busy loop a good part of the lease may be over when its answer is read.
+        spent = hold.seconds - (hold.until - clock())
+        pause: float | None = random.uniform(0.7, 1.0) * hold.seconds / _PARTS - spent
         while pause is not None:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(max(0.0, min(pause, hold.until - clock()))):
@@ -123,4 +125,4 @@ class Renewal:
         hold.until = sent + hold.seconds
         if renewed.cancel_version > 0:
             hold.halt_soon(Stop.CANCEL)
-        return random.uniform(0.8, 1.0) * hold.seconds / _PARTS
+        return random.uniform(0.8, 1.0) * hold.seconds / _PARTS - (clock() - sent)

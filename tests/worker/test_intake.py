@@ -1,0 +1,108 @@
+"""Taking work: only into free slots, in turn, and quietly while there is none."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from reattach import Agents, Run
+from reattach.core.settings import Settings
+from reattach.store import Store
+from reattach.store.scripts import GROUP
+
+from ..support.drive import create
+from ..support.proxy import Proxy
+from ..support.waiting import wait_until
+from .seen import ends, outcome, submit
+
+agents = Agents()
+AT_WORK: set[str] = set()
+MOST: list[int] = []
+ORDER: list[str] = []
+
+
+async def work(run: Run) -> str:
+    """Notices how many work at the same time, and in which order."""
+    AT_WORK.add(run.run_id)
+    MOST.append(len(AT_WORK))
+    ORDER.append(run.agent)
+    try:
+        await asyncio.sleep(0.05)
+    finally:
+        AT_WORK.discard(run.run_id)
+    return run.run_id
+
+
+for name in ("a", "b", "c"):
+    agents.agent(name)(work)
+
+
+def pending(admin: Any, store: Store, agent: str) -> int:
+    """Entries that somebody holds."""
+    found = 0
+    for tag in store.keys.tags:
+        key = store.keys.queue(tag, agent)
+        found += admin.xpending(key, GROUP)["pending"] if admin.exists(key) else 0
+    return found
+
+
+async def test_no_more_is_taken_than_can_be_worked_on(store: Store, workers: Callable[..., Any], admin: Any) -> None:
+    """What waits for a slot waits in the queue, where another worker can take it."""
+    MOST.clear()
+    runs = [await create(store, "a") for _ in range(20)]
+    await workers(agents, concurrency=3)
+    most_held = 0
+    while len(MOST) < len(runs) or AT_WORK:
+        most_held = max(most_held, pending(admin, store, "a"))
+        await asyncio.sleep(0.005)
+    assert max(MOST) == 3 and most_held <= 3
+    assert [await outcome(store, run_id) for run_id in runs] == runs
+
+
+async def test_a_busy_agent_does_not_starve_the_others(store: Store, workers: Callable[..., Any]) -> None:
+    """Agents are asked in turn."""
+    ORDER.clear()
+    busy = [await create(store, "a") for _ in range(40)]
+    others = [await create(store, name) for name in ("b", "c")]
+    await workers(agents, concurrency=2)
+    for run_id in [*busy, *others]:
+        await ends(store, run_id)
+    assert {"b", "c"} <= set(ORDER[:8]), ORDER
+
+
+async def test_work_is_taken_at_once(store: Store, workers: Callable[..., Any]) -> None:
+    """A wake, not a poll, brings it."""
+    await workers(agents)
+    await ends(store, await create(store, "a"))
+    began = time.monotonic()
+    for _ in range(10):
+        await ends(store, await create(store, "a"))
+    assert time.monotonic() - began < 3.0
+
+
+async def quiet(proxy: Proxy) -> bool:
+    """Whether hardly anything was sent for a moment."""
+    before = len(proxy.commands)
+    await asyncio.sleep(0.5)
+    return before > 0 and len(proxy.commands) - before < 20
+
+
+async def test_an_idle_worker_is_quiet(settings: Settings, store: Store, proxies: Callable[..., Any], workers: Callable[..., Any]) -> None:
+    """Fewer than five commands a second with default lease and shards, its sweep included."""
+    proxy: Proxy = await proxies(settings.redis, counting=True)
+    idle = msgspec.structs.replace(settings, redis=proxy.redis, prefix=f"{settings.prefix}i", shards=16, lease=15.0)
+    await workers(agents, idle)
+    await wait_until(lambda: quiet(proxy), "the worker to have looked around")
+    proxy.commands.clear()
+    await asyncio.sleep(5)
+    assert len(proxy.commands) < 5 * 5, [words[0] for words in proxy.words()]
+
+
+async def test_runs_of_unknown_agents_are_left_alone(store: Store, workers: Callable[..., Any]) -> None:
+    """They wait for a worker that knows them."""
+    await workers(agents)
+    stranger = await submit(store, "stranger")
+    await ends(store, await create(store, "a"))
+    assert (await store.runs.load(stranger)).state == "queued"

@@ -78,6 +78,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
         entry: The queue entry that carries the run, if one does.
         losses: How many owners were lost.
         receipts: How many mutating effects have a receipt.
+        unresolved: How many mutating effects nobody knew the fate of when the run ended.
         log_from: First sequence still in the log (events before it are in the audit stream only).
         covered: Events up to here are safe to trim: a later checkpoint or completion carries their text.
         floor: Lowest replayable sequence once the delta-class events are gone.
@@ -110,6 +111,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     entry: str | None = None
     losses: int = 0
     receipts: int = 0
+    unresolved: int = 0
     cancel_version: int = 0
     wait_id: str | None = None
     started_at: int | None = None
@@ -162,6 +164,8 @@ def bounds(record: RunRecord, *, log_first: int | None, audit_first: int | None)
 def _render(record: RunRecord) -> Render:
     if record.state == "succeeded":
         return "completed_message"
+    if record.unresolved:
+        return "operator_recovery"
     if record.state in ("failed", "cancelled"):
         return "unknown_outcome" if record.receipts else "partial_message"
     return "partial_message"

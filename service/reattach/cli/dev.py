@@ -93,11 +93,7 @@ async def _embedded(settings: Settings, stack: AsyncExitStack) -> Settings:
 
 
 class WorkerProcess:
-    """The worker, in a process of its own: an agent that blocks cannot freeze the page.
-
-    Attributes:
-        pid: Its process id; changes when it is started again.
-    """
+    """The worker, in a process of its own: an agent that blocks cannot freeze the page."""
 
     def __init__(self, settings: Settings, agents: str) -> None:
         """Prepare; `start` starts it."""

@@ -78,7 +78,7 @@ class Embedded:
             await self._keeper.start()
             self._folder.announce()
         except BaseException:
-            self._release()
+            await self.stop()
             raise
 
     async def stop(self) -> None:

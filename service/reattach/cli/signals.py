@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import time
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
 from types import FrameType
@@ -13,6 +14,9 @@ import uvloop
 from .console import note
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+_ONE_SIGNAL: Final = 0.5
+"""Signals closer together are one: `timeout`, `make` and terminals tell a process and then its whole group, which it is in."""
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
@@ -32,8 +36,14 @@ def stop_signals(stop: Callable[[], None], *, hurry: Callable[[], None] | None =
         hurry: Called on the loop at the second signal, which makes the third one the last.
     """
     loop, steps = asyncio.get_running_loop(), [stop] if hurry is None else [stop, hurry]
+    last = -_ONE_SIGNAL
 
     def received(number: int, _: FrameType | None) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last < _ONE_SIGNAL:
+            return
+        last = now
         if steps:
             loop.call_soon_threadsafe(steps.pop(0))
             return

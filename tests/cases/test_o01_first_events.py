@@ -28,7 +28,7 @@ async def follow_late(service: Service, run_id: str, delay: float) -> Follower:
     """A viewer that opens the stream some time after the POST answered."""
     await asyncio.sleep(delay)
     follower = await service.follow(run_id).open()
-    assert await follower.until_end() == "clean"
+    assert await follower.until_end() == "clean", follower.stream.told
     return follower
 
 
@@ -40,7 +40,7 @@ async def one_run(service: Service) -> list[Follower]:
 
 async def test_every_stream_begins_with_the_first_event(service: Service, workers: Workers) -> None:
     """Whenever a stream is opened after the create answered, it has every event from 1 to the end: no misses."""
-    await workers(agents)
+    await workers(agents, lease=15.0)
     for _ in range(rounds(3)):
         for followers in await asyncio.gather(*(one_run(service) for _ in range(8))):
             for follower in followers:

@@ -88,7 +88,7 @@ async def test_a_link_cut_at_every_command(
     assert len({run_id for run_id in hit if run_id}) >= 4, "the traps must have sprung"
     check_dispatched(admin, settings)
     assert len(list(read_runs(admin, settings.prefix))) == len(hit)
-    await workers(agents)
+    await workers(agents, lease=15.0)
     await all_end(healthy, admin, settings)
 
 
@@ -118,5 +118,5 @@ async def test_an_api_killed_while_it_creates(
     check_dispatched(admin, settings)
     made = [answer.json()["run_id"] for answer in await asyncio.gather(*(post_run(service.client, "visible", key=key) for key in keys))]
     assert len(set(made)) == len(keys) == len(list(read_runs(admin, settings.prefix)))
-    await workers(agents)
+    await workers(agents, lease=15.0)
     await all_end(service, admin, settings)

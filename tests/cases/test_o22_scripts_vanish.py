@@ -71,7 +71,7 @@ async def flushed(run: Run) -> int:
 
 async def test_flushes_all_the_time(service: Service, workers: Workers, admin: Admin) -> None:
     """Every 20 ms under 20 live runs: no event is lost or doubled."""
-    await workers(agents, concurrency=20)
+    await workers(agents, concurrency=20, lease=15.0)
 
     async def flush() -> None:
         while True:

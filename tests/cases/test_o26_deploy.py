@@ -9,12 +9,11 @@ from ..support.client import Follower, make_client
 from ..support.drive import start
 from ..support.factories import Replicas
 from ..support.launch import Launcher
-from ..support.service import Service
 
 
-async def test_a_stopped_api_lets_its_streams_go(launch: Launcher, service: Service, settings: Settings) -> None:
+async def test_a_stopped_api_lets_its_streams_go(launch: Launcher, replicas: Replicas, settings: Settings) -> None:
     """TERM with ten idle followers: exit by itself with code 0, no end that looks like success, a gapless resume elsewhere."""
-    api = launch.api()
+    api, service = launch.api(), await replicas(lease=30.0)
     hands = [await start(service.store, f"deploy{n}") for n in range(5)]
     async with make_client(api.base_url) as client:
         followers = [await Follower(client, hand.run_id).open() for hand in hands for _ in range(2)]

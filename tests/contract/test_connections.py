@@ -123,7 +123,7 @@ async def test_07_two_devices_one_run(replicas: Replicas) -> None:
 
 async def test_12_proxies_timeouts_and_suspension_change_nothing(replicas: Replicas, proxies: Proxies, launch: Launcher) -> None:
     """Buffering, an idle limit, a network that swallows packets, a frozen API: the client ends up with the same events."""
-    service = await replicas(keepalive=0.3)
+    service = await replicas(keepalive=0.3, lease=30.0)
     frozen = launch.api()
     hand = await start(service.store)
     buffered, idle, hole = [await proxies(service.base_url, **o) for o in ({"filter": buffer_like_nginx}, {}, {})]

@@ -30,7 +30,7 @@ async def expired_run(replicas: Replicas) -> tuple[Service, Hand]:
     await ended(service.client, hand.run_id)
 
     async def gone() -> bool:
-        return (await ask(service, hand, "1")).status_code == 410
+        return (await service.store.runs.read(hand.run_id)).bounds.earliest_sequence == 7
 
     await wait_until(gone, "the events to expire")
     return service, hand

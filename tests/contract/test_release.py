@@ -34,7 +34,7 @@ async def test_13_a_terminal_run_releases_everything(replicas: Replicas, workers
 
     clients = client_count(admin)
     apis: list[Service] = [await replicas(), await replicas()]
-    worker = await workers(agents)
+    worker = await workers(agents, lease=15.0)
     # The first wave starts what stays for the next ones.
     await wave(apis)
     tasks = kinds_of_tasks()

@@ -19,7 +19,7 @@ End = Literal["clean", "cut", "closed"]
 
 def make_client(base_url: str, **options: Any) -> httpx.AsyncClient:
     """An HTTP client without hidden retries, proxies or idle limits that would blur what the server did."""
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=100)
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=5)
     given: dict[str, Any] = {"timeout": httpx.Timeout(30), "limits": limits, "trust_env": False, **options}
     return httpx.AsyncClient(base_url=base_url, **given)
 
@@ -95,6 +95,11 @@ class Stream:
         await self._task
         assert self.ended is not None
         return self.ended
+
+    @property
+    def told(self) -> str:
+        """How the stream is going, for failure messages."""
+        return f"{self.ended}, status {self.status}, {[(f.event, f.data[:80]) for f in self.frames[-3:]]}"
 
     async def cut(self) -> None:
         """Break the connection with RST, as a lost network would look to the server."""

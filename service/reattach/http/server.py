@@ -22,6 +22,8 @@ from .wire import WireProtocol
 
 _log = structlog.get_logger("reattach.server")
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_KEEP_ALIVE = 75
+"""Longer than clients (httpx 5 s) and proxies (nginx 60 s) keep idle connections, so that no request meets a connection just being closed."""
 
 
 class Server(uvicorn.Server):
@@ -114,6 +116,7 @@ async def serve(
         access_log=False,
         server_header=False,
         proxy_headers=False,
+        timeout_keep_alive=_KEEP_ALIVE,
         timeout_graceful_shutdown=max(1, math.ceil(settings.grace)),
     )
     url = url_of(sock)

@@ -36,24 +36,29 @@ def dev(tmp_path: Path) -> Iterator[Dev]:
         pids = service.children().values() if service.alive else ()
         service.close()
         wait_gone(*pids)
+        assert "Traceback" not in service.output(), service.output()[-6000:]
+
+
+def ask(service: Service, method: str, path: str, status: int = 200, **options: Any) -> dict[str, Any]:
+    """One request; what went wrong is in the service's own words."""
+    answer = httpx.request(method, f"{service.url}{path}", trust_env=False, **options)
+    assert answer.status_code == status, f"{answer.text}\n{service.output()[-4000:]}"
+    return answer.json()
 
 
 def create(service: Service, agent: str = "support", **given: Any) -> str:
     """Create a run over HTTP."""
-    answer = httpx.post(f"{service.url}/agent-runs", json={"agent": agent, "input": given}, trust_env=False)
-    assert answer.status_code == 201, answer.text
-    return answer.json()["run_id"]
+    return ask(service, "POST", "/agent-runs", 201, json={"agent": agent, "input": given})["run_id"]
 
 
 def snapshot(service: Service, run_id: str) -> dict[str, Any]:
     """A run as it is."""
-    return httpx.get(f"{service.url}/agent-runs/{run_id}", trust_env=False).raise_for_status().json()
+    return ask(service, "GET", f"/agent-runs/{run_id}")
 
 
-def events(service: Service, run_id: str, after: int = 0) -> list[dict[str, Any]]:
-    """The events behind a cursor."""
-    answer = httpx.get(f"{service.url}/agent-runs/{run_id}/events", params={"after": str(after), "limit": "1000"}, trust_env=False)
-    return answer.raise_for_status().json()["events"]
+def events(service: Service, run_id: str) -> list[dict[str, Any]]:
+    """Its events."""
+    return ask(service, "GET", f"/agent-runs/{run_id}/events", params={"limit": "1000"})["events"]
 
 
 def wait_for(service: Service, run_id: str, what: Callable[[dict[str, Any]], bool], description: str) -> dict[str, Any]:

@@ -34,7 +34,7 @@ async def test_a_queued_run_is_cancelled_at_once(service: Service, store: Store)
     assert snapshot["cancel"] == told["cancel"]
     assert (told["cancel"]["by"], told["cancel"]["reason"], told["cancel"]["version"]) == ("developer", "the customer hung up", 1)
     assert (snapshot["state"], snapshot["sequence"]) == (told["state"], told["sequence"])
-    events = (await service.client.get(f"/agent-runs/{run_id}/events")).json()["events"]
+    events = (await service.client.get(f"/agent-runs/{run_id}/events?limit=100")).json()["events"]
     assert (events[-1]["type"], events[-1]["payload"]) == ("run.cancelled", {"disposition": "cancelled_before_effect"})
 
 
@@ -119,7 +119,7 @@ async def test_cancelling_in_parallel(service: Service, store: Store) -> None:
     answers = await asyncio.gather(*(cancel(service, hand.run_id) for _ in range(20)))
     assert {a.status_code for a in answers} == {202}
     await hand.finish("cancelled")
-    events = (await service.client.get(f"/agent-runs/{hand.run_id}/events")).json()["events"]
+    events = (await service.client.get(f"/agent-runs/{hand.run_id}/events?limit=100")).json()["events"]
     assert [e["type"] for e in events] == ["run.created", "run.started", "run.cancel_requested", "run.cancelled"]
 
 
@@ -137,7 +137,7 @@ async def test_an_answer_reaches_its_wait_once(service: Service, store: Store) -
     assert (answer.status_code, told["event_id"]) == (202, f"{hand.run_id}:{told['sequence']}")
     assert (await service.client.post(path, content=body, headers=headers)).json() == told
     assert (await service.client.post(path, json={"wait_id": "w1", "value": 1})).status_code == 409
-    page = await service.client.get(f"/agent-runs/{hand.run_id}/events", params={"after": told["sequence"] - 1})
+    page = await service.client.get(f"/agent-runs/{hand.run_id}/events", params={"limit": 100, "after": told["sequence"] - 1})
     assert b'"value":{"n":9007199254740993,"e":[]}' in page.content
 
 

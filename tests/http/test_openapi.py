@@ -71,7 +71,7 @@ async def test_real_answers_conform(service: Service) -> None:
     created = await service.client.post("/agent-runs", json=body)
     conforms(created.json(), schema("/agent-runs", "post", 201))
     run = created.headers["location"]
-    for path, template in [(run, "/agent-runs/{run_id}"), (f"{run}/events", "/agent-runs/{run_id}/events")]:
+    for path, template in [(run, "/agent-runs/{run_id}"), (f"{run}/events?limit=100", "/agent-runs/{run_id}/events")]:
         conforms((await service.client.get(path)).json(), schema(template, "get", 200))
     conforms((await service.client.post(f"{run}/cancel")).json(), schema("/agent-runs/{run_id}/cancel", "post", 200))
     for path in ("/agent-runs", "/limits", "/healthz", "/readyz"):

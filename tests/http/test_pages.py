@@ -33,7 +33,7 @@ async def test_an_event_looks_the_same_in_a_page_and_in_a_stream(service: Servic
     hand = await drive.start(store)
     await hand.emit(("step.done", b'{"n":9007199254740993,"e":[]}'))
     await hand.finish()
-    page = await service.client.get(f"/agent-runs/{hand.run_id}/events")
+    page = await service.client.get(f"/agent-runs/{hand.run_id}/events?limit=100")
     stream = await service.client.get(f"/agent-runs/{hand.run_id}/events", headers={"accept": "text/event-stream"})
     data = [line.removeprefix("data: ") for line in stream.text.splitlines() if line.startswith("data: ")]
     assert page.text.startswith('{"events":[' + ",".join(data) + "],")
@@ -68,32 +68,49 @@ async def test_a_page_has_a_size(service: Service, store: Store) -> None:
 @pytest.mark.parametrize(
     ("accept", "stream"),
     [
-        ("", False),
-        ("*/*", False),
-        ("application/*", False),
+        ("", None),
+        ("*/*", None),
+        ("application/json, text/event-stream", None),
+        ("text/html, application/xhtml+xml, */*;q=0.8", None),
         ("application/json", False),
+        ("application/*", False),
+        ("application/json, text/event-stream;q=0.5", False),
+        ("text/event-stream;q=0, */*", False),
         ("application/json;q=0.9, text/event-stream", True),
         ("text/event-stream", True),
         ("TEXT/Event-Stream; charset=utf-8", True),
         ("text/*", True),
         ("text/event-stream, */*;q=0.1", True),
-        ("application/json, text/event-stream", True),
-        ("application/json, text/event-stream;q=0.5", False),
-        ("text/event-stream;q=0, */*", False),
         ("application/json;q=0, */*", True),
-        ("text/html, application/xhtml+xml, */*;q=0.8", False),
     ],
 )
-def test_who_gets_a_stream(accept: str, stream: bool) -> None:
-    """Only who names it, with at least the quality of JSON."""
-    assert prefers_stream(accept) is stream
+def test_who_gets_a_stream(accept: str, stream: bool | None) -> None:
+    """Who prefers it; None: who accepts both alike gets what the rest of the request asks for."""
+    for otherwise in (True, False):
+        assert prefers_stream(accept, otherwise=otherwise) is (otherwise if stream is None else stream)
+
+
+async def test_curl_gets_the_stream_unless_it_asks_for_a_page(service: Service, store: Store) -> None:
+    """Without an Accept header the address streams; limit or wait, which only a page has, ask for one."""
+    run_id = await drive.create(store)
+    await store.runs.cancel(run_id, by="me", reason=None, key=None, fingerprint="")
+    kinds = {}
+    for query in ("", "?after=1", "?limit=5", "?wait=1"):
+        answer = await service.client.get(f"/agent-runs/{run_id}/events{query}", headers={"accept": "*/*"})
+        kinds[query] = answer.headers["content-type"].partition(";")[0]
+    assert kinds == {
+        "": "text/event-stream",
+        "?after=1": "text/event-stream",
+        "?limit=5": "application/json",
+        "?wait=1": "application/json",
+    }
 
 
 @pytest.mark.parametrize("accept", ["text/html", "image/*, video/mp4", "text/event-stream;q=0", "*/*;q=0"])
 async def test_who_accepts_neither_is_told(service: Service, store: Store, accept: str) -> None:
     """406, as a problem all the same."""
     with pytest.raises(NotAcceptable):
-        prefers_stream(accept)
+        prefers_stream(accept, otherwise=True)
     answer = await service.client.get(f"/agent-runs/{await drive.create(store)}/events", headers={"accept": accept})
     assert (answer.status_code, answer.json()["code"]) == (406, "not_acceptable")
     assert answer.headers["content-type"] == "application/problem+json"

@@ -1,7 +1,7 @@
 """Content negotiation between an event stream and a JSON page (RFC 9110, section 12.5.1).
 
-A stream is an answer that does not end, so it is only given to who names it: ``text/event-stream`` or ``text/*``, with at least the quality
-of JSON. Whoever accepts anything (``*/*``, or no Accept at all) gets a page.
+Whoever prefers one of the two gets it. Whoever accepts both alike (``*/*``, or no Accept at all, as curl does) gets the stream, which is what
+the address is for, unless the query asks for something that only a page has.
 """
 
 from ..core.errors import NotAcceptable
@@ -38,11 +38,12 @@ def _weight(ranges: dict[tuple[str, str], float], media: tuple[str, str]) -> flo
     return 0.0
 
 
-def prefers_stream(header: str) -> bool:
+def prefers_stream(header: str, *, otherwise: bool) -> bool:
     """Whether the answer is an event stream rather than a JSON page.
 
     Args:
         header: The Accept header; empty when there is none.
+        otherwise: The answer when the header accepts both alike.
 
     Raises:
         NotAcceptable: Neither is acceptable.
@@ -51,5 +52,4 @@ def prefers_stream(header: str) -> bool:
     stream, page = _weight(ranges, _STREAM), _weight(ranges, _JSON)
     if stream <= 0 and page <= 0:
         raise NotAcceptable("events are served as text/event-stream and as application/json")
-    named = _STREAM in ranges or (_STREAM[0], "*") in ranges
-    return page <= 0 or (named and stream > 0 and stream >= page)
+    return otherwise if stream == page else stream > page

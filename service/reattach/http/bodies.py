@@ -17,6 +17,7 @@ Raw = msgspec.Raw
 MAX_WAIT: Final = 60.0
 """Longest `?wait=`, seconds."""
 MAX_PAGE_EVENTS: Final = 1000
+PAGE_EVENTS: Final = 100
 MAX_PAGE_RUNS: Final = 200
 MAX_METADATA: Final = 16 * 1024
 MAX_REASON: Final = 1000
@@ -123,9 +124,15 @@ class EventsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         Meta(description="snapshot: where the cursor is too old, begin with the snapshot instead of failing.", examples=["snapshot"]),
     ] = None
     limit: Annotated[
-        int, Meta(ge=1, le=MAX_PAGE_EVENTS, description=f"Most events on a JSON page, 1 to {MAX_PAGE_EVENTS}.", examples=[100])
-    ] = 100
+        Annotated[int, Meta(ge=1, le=MAX_PAGE_EVENTS)] | None,
+        Meta(description=f"Most events on a JSON page, 1 to {MAX_PAGE_EVENTS}; {PAGE_EVENTS} if not given.", examples=[PAGE_EVENTS]),
+    ] = None
     wait: Wait = 0.0
+
+    @property
+    def pages(self) -> bool:
+        """Whether it asks for something that only a page has."""
+        return self.limit is not None or self.wait > 0
 
 
 def new_run(body: CreateRun, principal: Principal, settings: Settings) -> NewRun:

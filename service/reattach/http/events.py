@@ -15,7 +15,7 @@ from ..obs.metrics import DELIVERED
 from ..obs.trace import Trace
 from .accept import prefers_stream
 from .answers import EventPage
-from .bodies import EventsQuery
+from .bodies import PAGE_EVENTS, EventsQuery
 from .service import Call, answer
 from .sse import HEADERS, snapshot_frame
 from .stream import EventStream
@@ -50,7 +50,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 async def read_events(call: Call) -> ASGIApp:
     """``GET /agent-runs/{run_id}/events``."""
     query = call.query(EventsQuery)
-    stream = prefers_stream(",".join(call.request.headers.getlist("accept")))
+    stream = prefers_stream(",".join(call.request.headers.getlist("accept")), otherwise=not query.pages)
     principal = call.principal
     trace = Trace(transport="sse" if stream else "json", principal=f"{principal.tenant}/{principal.subject}")
     try:
@@ -110,9 +110,9 @@ async def _page(call: Call, query: EventsQuery, place: Place, trace: Trace) -> A
         await call.news(call.run_id, place.cursor, query.wait)
         read = await call.service.store.runs.read(call.run_id)
         place = msgspec.structs.replace(place, record=read.record, bounds=read.bounds)
-    events = await _events(call, place, query.limit)
+    events = await _events(call, place, query.limit or PAGE_EVENTS)
     last = events[-1].sequence if events else place.cursor
-    trace.saw((event.sequence, event.type) for event in events)
+    trace.saw(events)
     DELIVERED.labels("json").inc(len(events))
     trace.end("page")
     return answer(_encode(place, events, last), cache_control="no-store")

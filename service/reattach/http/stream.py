@@ -1,4 +1,4 @@
-"""One event stream: an ASGI response that writes slices as `follow` yields them, and ends in one of three ways.
+"""One event stream: an ASGI response that takes what `deliver` hands it, and ends in one of three ways.
 
 Clean after the terminal event; cut after ``stream.closing`` while the run goes on (common clients take a complete body for success); or
 abandoned, when the client left first. The client's leaving changes nothing about the run.
@@ -6,7 +6,6 @@ abandoned, when the client left first. The client's leaving changes nothing abou
 
 import asyncio
 import random
-from contextlib import aclosing
 from typing import Final
 
 import structlog
@@ -15,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from ..core.errors import CursorExpired, InternalError, ReattachError, TooManyStreams
 from ..obs.metrics import DELIVERED, STREAMS_ENDED
 from ..obs.trace import Trace
-from ..tail import Slice, StreamEnded, follow
+from ..tail import Slice, StreamEnded, deliver
 from . import sse
 from .auth import Principal
 from .service import Service
@@ -98,12 +97,7 @@ class EventStream:
         """Write what comes after the cursor; whether the run's last event was written, so that the body may be completed."""
         self._following = asyncio.current_task()
         try:
-            async with aclosing(follow(self._service.hub, self.run_id, self._after)) as slices:
-                async for piece in slices:
-                    if self._reason is not None:
-                        return False
-                    self._write_slice(piece)
-                    await self._wire.drain()
+            await deliver(self._service.hub, self.run_id, self._after, self)
             return self._reason is None and not self._wire.lost
         except StreamEnded as e:
             self.close(e.reason)
@@ -122,9 +116,22 @@ class EventStream:
             self._following = None
         return False
 
-    def _write_slice(self, piece: Slice) -> None:
-        self._trace.saw([(frame.sequence, frame.type) for frame in piece.frames])
-        self._write(piece.sse)
+    @property
+    def full(self) -> bool:
+        """Whether the client takes less than it is sent, or the stream is ending."""
+        return self._wire.paused or self._reason is not None
+
+    def take(self, piece: Slice) -> None:
+        """Write events."""
+        if self._reason is None:
+            self._trace.saw(piece.frames)
+            self._write(piece.sse)
+
+    async def drained(self) -> None:
+        """Wait until the client has caught up; for ever once the stream is ending, since nothing follows."""
+        await self._wire.drain()
+        if self._reason is not None:
+            await self._gone.wait()
 
     def _write(self, data: bytes) -> None:
         self._wire.write(data)

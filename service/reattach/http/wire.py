@@ -14,6 +14,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 EXTENSION: Final = "reattach.wire"
 _USER_TIMEOUT: Final[int | None] = getattr(socket, "TCP_USER_TIMEOUT", None)
+_WORTH_SPARING: Final = 4096
 _RESET: Final = struct.pack("ii", 1, 0)
 
 
@@ -65,9 +66,17 @@ class Wire:
         """Write a part of the body, whole: nothing else can come between its bytes. Never waits; see `paused`."""
         if self.lost or self._transport.is_closing():
             return
-        data = b"%x\r\n%b\r\n" % (len(body), body) if self._chunked else body
-        self._written += len(data)
-        self._transport.write(data)
+        if not self._chunked:
+            self._written += len(body)
+            self._transport.write(body)
+            return
+        head = b"%x\r\n" % len(body)
+        self._written += len(head) + len(body) + 2
+        if len(body) < _WORTH_SPARING:
+            self._transport.write(b"%b%b\r\n" % (head, body))
+        else:
+            # The bytes are shared by all viewers; the kernel can take them from where they are.
+            self._transport.writelines((head, body, b"\r\n"))
 
     @property
     def paused(self) -> bool:

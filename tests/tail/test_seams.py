@@ -1,7 +1,9 @@
 """Where replay and live meet: each place at which an event could be lost or come twice has its test."""
 
 import asyncio
+from collections.abc import AsyncIterator
 
+import msgspec
 import pytest
 import structlog
 
@@ -154,8 +156,34 @@ async def test_joining_a_page_read_that_left_too_early(store: Store, hub: Hub) -
             await viewer.leave()
 
 
-async def test_news_while_the_record_is_read(store: Store, hub: Hub) -> None:
+@pytest.fixture
+async def patient(store: Store) -> AsyncIterator[Hub]:
+    """A hub that re-reads nothing without a hint, so that a lost one is seen."""
+    hub = Hub(store, msgspec.structs.replace(store.settings, keepalive=300.0))
+    await hub.start()
+    yield hub
+    await hub.close()
+
+
+async def test_more_news_than_one_read_takes(store: Store, patient: Hub) -> None:
+    """One hint for thousands of events: the hub reads on by itself until it has them all."""
+    hand, busy = await start(store), await start(store, "busy")
+    viewers = [await Viewer(patient, each.run_id).reaches(2) for each in (hand, busy)]
+    tail = Gate(store, "tail")
+    tail.shut()
+    await busy.emit_many(1)
+    await tail.holds()
+    await hand.emit_many(3500, size=500)
+    tail.open()
+    await viewers[0].reaches(3502)
+    viewers[0].check(3502)
+    for viewer in viewers:
+        await viewer.leave()
+
+
+async def test_news_while_the_record_is_read(store: Store, patient: Hub) -> None:
     """Events between the first read of a run and the first bell heard for it are not missed, also when no bell follows them."""
+    hub = patient
     hand = await start(store)
     read = store.runs.read
     asked, answered = asyncio.Event(), asyncio.Event()
@@ -169,17 +197,18 @@ async def test_news_while_the_record_is_read(store: Store, hub: Hub) -> None:
     store.runs.read = slow  # pyright: ignore[reportAttributeAccessIssue]
     viewer = Viewer(hub, hand.run_id)
     await asked.wait()
-    tail = Gate(store, "tail")
-    await hand.emit_many(4)
-    # The bell was heard: another run of the same shard that rings afterwards is fetched.
     store.runs.read = read
+    await hand.emit_many(4)
     other = await start(store, "other")
-    await Viewer(hub, other.run_id, 2).leave()
+    watching = await Viewer(hub, other.run_id).reaches(2)
+    await other.emit_many(1)
+    # Its bell rang after the one of interest, so that one was heard as well.
+    await watching.reaches(3)
     answered.set()
     await viewer.reaches(6)
     viewer.check(6)
-    tail.open()
     await viewer.leave()
+    await watching.leave()
 
 
 async def test_viewers_at_one_position_get_one_piece(store: Store, hub: Hub) -> None:

@@ -195,7 +195,7 @@ async def test_news_while_the_record_is_read(store: Store, patient: Hub) -> None
         return reply
 
     store.runs.read = slow  # pyright: ignore[reportAttributeAccessIssue]
-    viewer = Viewer(hub, hand.run_id)
+    viewer = Viewer(hub, hand.run_id, 2)
     await asked.wait()
     store.runs.read = read
     await hand.emit_many(4)

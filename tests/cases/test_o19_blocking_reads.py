@@ -36,6 +36,7 @@ async def fresh(run: Run) -> str:
 
 async def test_nothing_dies_of_silence(replicas: Replicas, workers: Workers, admin: Admin, settings: Settings, logs: LogCapture) -> None:
     """After a long silence an event arrives within a second on the same stream; cancel and claim work as if fresh."""
+    before = client_count(admin)
     service = await replicas(redis_timeout=RTIMEOUT)
     await workers(agents, redis_timeout=RTIMEOUT)
     hand = await start(service.store, "silent")
@@ -44,7 +45,6 @@ async def test_nothing_dies_of_silence(replicas: Replicas, workers: Workers, adm
     sleeping = await new_run_id(service.client, "sleeper")
     watching = await service.follow(sleeping).open()
     await watching.until("run.started")
-    before = client_count(admin)
 
     async def keep() -> None:
         while True:
@@ -54,7 +54,7 @@ async def test_nothing_dies_of_silence(replicas: Replicas, workers: Workers, adm
     renewal = asyncio.create_task(keep())
     await asyncio.sleep(seconds(SILENCE))
     renewal.cancel()
-    assert client_count(admin) <= before + 1, "connections must not pile up"
+    assert client_count(admin) <= before + 2 * OWN_CONNECTIONS, "connections must not pile up"
     appended = time.monotonic()
     await hand.emit(("step.done", {"n": 1}))
     await follower.until("step.done", timeout=1.0)

@@ -11,12 +11,9 @@ from ..support.admin import Admin
 from ..support.calls import cancel, new_run_id
 from ..support.factories import Replicas, Workers
 from ..support.invariants import queued_without_reason, read_runs, unexplained_keys
-from ..support.leaks import client_count
+from ..support.leaks import OWN_CONNECTIONS, client_count
 from ..support.service import Service
 from ..support.waiting import wait_until
-
-OWN_CONNECTIONS = 4
-"""What a process needs of Redis however much it does: two lanes for commands, one for hints, one for its leases."""
 
 
 async def test_13_a_terminal_run_releases_everything(replicas: Replicas, workers: Workers, admin: Admin, settings: Settings) -> None:

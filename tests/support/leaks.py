@@ -37,6 +37,10 @@ def child_processes() -> set[int]:
     return found
 
 
+OWN_CONNECTIONS = 4
+"""What a process needs of Redis however much it does: two lanes for commands, one for hints, one for its leases."""
+
+
 def client_count(admin: Admin) -> int:
     """Connections the server has (G6); 0 where it is not ours alone, since nothing can be said then."""
     return 0 if "REDIS_URL" in os.environ else len(admin.client_list())

@@ -10,7 +10,7 @@ from ..support.admin import Admin
 from ..support.calls import cancel, ended, new_run_id
 from ..support.drive import start
 from ..support.factories import Replicas, Workers
-from ..support.leaks import client_count
+from ..support.leaks import OWN_CONNECTIONS, client_count
 from ..support.logs import LogCapture
 from ..support.scale import seconds
 

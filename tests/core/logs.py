@@ -9,7 +9,7 @@ from reattach.core.event import Event
 
 from .folding import BEGIN, Said, log
 
-ids = st.sampled_from(["m1", "m2", "m3"])
+ids = st.sampled_from(["m1", "m2"])
 calls = st.sampled_from(["c1", "c2"])
 texts = st.sampled_from(["", "a", "b ", "é🌍", '"\\\n'])
 parts = st.sampled_from(
@@ -34,24 +34,26 @@ def said(kind: str, **members: st.SearchStrategy[Any]) -> st.SearchStrategy[Said
     bent = st.tuples(whole, st.sampled_from(sorted(members)), odd | st.just(...)).map(
         lambda bend: {name: value for name, value in (bend[0] | {bend[1]: bend[2]}).items() if value is not ...}
     )
-    return st.tuples(st.just(kind), whole | whole | whole | bent)
+    return st.tuples(st.just(kind), weighted((9, whole), (1, bent)))
 
 
-deltas = said("message.delta", message_id=ids, text=texts)
-messages = st.one_of(
-    deltas,
-    deltas,
-    said("message.started", message_id=ids, role=st.sampled_from(["assistant", "user"])),
-    said("message.started", message_id=ids, role=st.just("assistant"), content=contents),
-    said("message.checkpoint", message_id=ids, text=texts),
-    said("message.completed", message_id=ids, role=st.just("assistant"), content=contents),
-    said("message.completed", message_id=ids, content=contents, status=st.sampled_from(["interrupted", "completed"])),
+def weighted(*choices: tuple[int, st.SearchStrategy[Any]]) -> st.SearchStrategy[Any]:
+    """One of these, by weight."""
+    return st.sampled_from([strategy for weight, strategy in choices for _ in range(weight)]).flatmap(lambda strategy: strategy)
+
+
+messages = weighted(
+    (4, said("message.delta", message_id=ids, text=texts)),
+    (1, said("message.started", message_id=ids, role=st.sampled_from(["assistant", "user"]))),
+    (1, said("message.started", message_id=ids, role=st.just("assistant"), content=contents)),
+    (2, said("message.checkpoint", message_id=ids, text=texts)),
+    (2, said("message.completed", message_id=ids, content=contents, status=st.sampled_from(["interrupted", "completed", None]))),
 )
-tools = st.one_of(
-    said("tool.requested", tool_call_id=calls, tool=st.just("t"), arguments=odd),
-    said("tool.completed", tool_call_id=calls, tool=st.just("t"), receipt_id=st.just("r"), result_version=versions, result=odd),
-    said("tool.failed", tool_call_id=calls, tool=st.just("t"), error=odd),
-    said("tool.unresolved", tool_call_id=calls, tool=st.just("t"), why=st.just("worker_lost")),
+tools = weighted(
+    (2, said("tool.requested", tool_call_id=calls, tool=st.just("t"), arguments=odd)),
+    (2, said("tool.completed", tool_call_id=calls, tool=st.just("t"), receipt_id=st.just("r"), result_version=versions, result=odd)),
+    (1, said("tool.failed", tool_call_id=calls, tool=st.just("t"), error=odd)),
+    (1, said("tool.unresolved", tool_call_id=calls, tool=st.just("t"), why=st.just("worker_lost"))),
 )
 others = st.tuples(st.sampled_from(["invoice.drafted", "reasoning.delta", "tool.progress", "message.liked"]), st.just({"text": "x"}))
 
@@ -71,6 +73,8 @@ life: st.SearchStrategy[Said] = st.sampled_from(
         ("run.cancel_requested", {"cancel_version": 1, "by": "ada"}),
     ]
 )
+talk = weighted((9, messages), (1, life))
+anything = weighted((5, messages), (3, tools), (2, life), (1, others))
 endings: st.SearchStrategy[Said] = st.sampled_from(
     [
         ("run.succeeded", {"outcome": {"a": [1]}}),
@@ -81,9 +85,9 @@ endings: st.SearchStrategy[Said] = st.sampled_from(
 
 
 @st.composite
-def logs(draw: st.DrawFn, body: st.SearchStrategy[Said] = messages | messages | tools | life | others) -> list[Event]:
+def logs(draw: st.DrawFn, body: st.SearchStrategy[Said] = anything) -> list[Event]:
     """A run's log: begun, whatever happens, ended or not."""
-    return log(*BEGIN, *draw(st.lists(body, max_size=25)), *draw(st.lists(endings, max_size=1)))
+    return log(*BEGIN, *draw(st.lists(body, min_size=6, max_size=16)), *draw(st.lists(endings, max_size=1)))
 
 
 def frame(event: Event, at: str) -> dict[str, Any]:

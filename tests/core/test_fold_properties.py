@@ -16,7 +16,7 @@ from reattach.core.run import bounds
 from . import reference
 from .folding import RECORD, fold, log, raw_view
 from .folding import when as time_of
-from .logs import frame, logs, messages
+from .logs import frame, logs, talk
 
 
 def is_delta(event: Event) -> bool:
@@ -29,7 +29,7 @@ def closing(events: list[Event]) -> Event:
     return Event(len(events) + 1, "x.y", events[-1].at, b"{}")
 
 
-@given(logs())
+@given(logs() | logs(talk))
 def test_every_prefix_is_its_snapshot(events: list[Event]) -> None:
     """At every event the fold shows what the plain fold of parsed JSON shows, which remembers nothing but the snapshot before."""
     whole: Any = json.loads(raw_view(Fold()))
@@ -43,7 +43,7 @@ def test_every_prefix_is_its_snapshot(events: list[Event]) -> None:
         assert json.loads(raw_view(folded)) == shown
 
 
-@given(logs(), st.data())
+@given(logs() | logs(talk), st.data())
 def test_a_fold_can_be_stored_at_any_point(events: list[Event], data: st.DataObject) -> None:
     """Stored and loaded between any two events, it ends as if it had never been; storing it twice gives the same bytes."""
     at = data.draw(st.integers(0, len(events)))
@@ -53,7 +53,7 @@ def test_a_fold_can_be_stored_at_any_point(events: list[Event], data: st.DataObj
     assert raw_view(fold(events[at:], again)) == raw_view(fold(events))
 
 
-@given(logs() | logs(messages), st.data())
+@given(logs(talk), st.data())
 def test_a_live_log_can_be_trimmed_up_to_what_is_covered(events: list[Event], data: st.DataObject) -> None:
     """Any deltas up to `covered` at any moment may be gone: every snapshot from then on is the same for every client, wherever it was."""
     seen = data.draw(st.integers(1, len(events)))
@@ -66,7 +66,7 @@ def test_a_live_log_can_be_trimmed_up_to_what_is_covered(events: list[Event], da
         assert raw_view(fold([e for e in left if e.sequence <= latest], Fold.load(replayed.dump()))) == raw_view(fold(events[:latest]))
 
 
-@given(logs() | logs(messages), st.data())
+@given(logs(talk), st.data())
 def test_without_any_delta_a_replay_from_the_floor_gives_the_snapshot(events: list[Event], data: st.DataObject) -> None:
     """Once all deltas are gone, every cursor that `floor` calls good folds to the snapshot."""
     events = [*events, closing(events)]
@@ -76,7 +76,7 @@ def test_without_any_delta_a_replay_from_the_floor_gives_the_snapshot(events: li
     assert raw_view(fold(left, fold(events[:cursor]))) == raw_view(last)
 
 
-@given(logs() | logs(messages))
+@given(logs(talk))
 def test_bounds_are_exact(events: list[Event]) -> None:
     """A delta that changes what others see is never called covered: each lies between `covered` and `floor`."""
     events = [*events, closing(events)]
@@ -113,7 +113,7 @@ def test_the_order_of_events_is_checked(events: list[Event]) -> None:
     assert folded.dump() == before
 
 
-@given(logs() | logs(messages), st.sampled_from(["log", "audit", "nothing"]), st.data())
+@given(logs(talk), st.sampled_from(["log", "audit", "nothing"]), st.data())
 def test_every_cursor_that_bounds_allow_folds_to_the_snapshot(events: list[Event], left: str, data: st.DataObject) -> None:
     """`run.bounds` end to end: log (trimmed or not) and audit stream, then the audit stream alone, then nothing."""
     events = [*events, closing(events)]

@@ -27,12 +27,12 @@ async def _write(hand: Hand, chance: random.Random) -> int:
     return (await hand.finish()).sequence
 
 
-async def _live(hub: Hub, run_id: str, chance: random.Random) -> list[int]:
+async def _live(hub: Hub, run_id: str, chance: random.Random, direct: bool) -> list[int]:
     """One client's life: it resumes where it was until it has seen the end. All that it was given."""
     cursor = 0
     seen: list[int] = []
     while True:
-        viewer = Viewer(hub, run_id, cursor)
+        viewer = Viewer(hub, run_id, cursor, direct=direct)
         for _ in range(chance.choice([1, 3, 10, 40, 10_000])):
             if viewer.done:
                 break
@@ -50,7 +50,11 @@ async def _live(hub: Hub, run_id: str, chance: random.Random) -> list[int]:
 async def _everybody(store: Store, hub: Hub, chance: random.Random) -> None:
     hands = [await start(store, f"agent{n}") for n in range(2)]
     writers = [asyncio.create_task(_write(hand, random.Random(chance.random()))) for hand in hands]
-    viewers = [(hand, asyncio.create_task(_live(hub, hand.run_id, random.Random(chance.random())))) for hand in hands for _ in range(15)]
+    viewers = [
+        (hand, asyncio.create_task(_live(hub, hand.run_id, random.Random(chance.random()), direct=bool(n % 2))))
+        for hand in hands
+        for n in range(16)
+    ]
     last = {hand.run_id: await writer for hand, writer in zip(hands, writers, strict=True)}
     for hand, task in viewers:
         assert await asyncio.wait_for(task, 20) == list(range(1, last[hand.run_id] + 1))
@@ -58,7 +62,7 @@ async def _everybody(store: Store, hub: Hub, chance: random.Random) -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 async def test_everybody_gets_everything_once(store: Store, hub: Hub, seed: int) -> None:
-    """Thirty viewers of two runs join, leave and resume at random: each is given exactly 1 … n over its life."""
+    """Viewers, half of them written to by the hub, join, leave and resume at random: each is given exactly 1 … n over its life."""
     await _everybody(store, hub, random.Random(seed))
 
 

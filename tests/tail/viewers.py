@@ -7,7 +7,7 @@ from typing import Any
 
 from reattach.core.event import Event
 from reattach.store import Store
-from reattach.tail import Hub, Slice, follow
+from reattach.tail import Hub, Slice, deliver, follow
 
 from ..support.waiting import wait_until
 
@@ -21,10 +21,12 @@ class Viewer:
         error: What ended it, if anything but the run's end did.
     """
 
-    def __init__(self, hub: Hub, run_id: str, after: int = 0) -> None:
+    def __init__(self, hub: Hub, run_id: str, after: int = 0, *, direct: bool = False) -> None:
         self.run_id, self.after, self.slices = run_id, after, list[Slice]()
         self.error: Exception | None = None
-        self.task = asyncio.create_task(self._read(hub), name=f"viewer of {run_id}")
+        self._wants = asyncio.Event()
+        self._wants.set()
+        self.task = asyncio.create_task(self._written_to(hub) if direct else self._read(hub), name=f"viewer of {run_id}")
 
     async def _read(self, hub: Hub) -> None:
         try:
@@ -33,6 +35,28 @@ class Viewer:
                     self.slices.append(piece)
         except Exception as e:
             self.error = e
+
+    async def _written_to(self, hub: Hub) -> None:
+        try:
+            await deliver(hub, self.run_id, self.after, self)
+        except Exception as e:
+            self.error = e
+
+    def take(self, piece: Slice) -> bool:
+        """Be written to; whether it wants more at once. See `Sink`."""
+        self.slices.append(piece)
+        return self._wants.is_set()
+
+    async def drained(self) -> None:
+        """Wait until it wants more."""
+        await self._wants.wait()
+
+    def pause(self, paused: bool = True) -> None:
+        """Want nothing more for now, or want more again."""
+        if paused:
+            self._wants.clear()
+        else:
+            self._wants.set()
 
     @property
     def sequences(self) -> list[int]:

@@ -9,6 +9,7 @@ from reattach.cli.doctor import Check, checks
 from reattach.core.settings import Settings
 
 from ..support.servers import RedisServer
+from ..support.topologies import running_cluster
 from .shell import in_terminal, plain, reattach
 
 NAMES = ["reachable", "server", "eviction", "persistence", "clock", "features", "scripts", "shards", "size"]
@@ -88,11 +89,20 @@ async def test_a_user_without_rights_is_told_so(own_redis: OwnRedis) -> None:
     assert "poor:x" not in found["reachable"].found
 
 
+async def test_a_cluster_is_as_good(tmp_path: Path) -> None:
+    """Every check is made there too; scripts are loaded on every primary."""
+    with running_cluster(tmp_path) as cluster:
+        found = {check.name: check async for check in checks(Settings(redis=cluster.url, redis_timeout=1.0))}
+    assert list(found) == NAMES
+    assert {name: check.verdict for name, check in found.items() if check.verdict != "ok"} == {"persistence": "warn"}
+
+
 def test_a_store_that_is_not_there_fails(tmp_path: Path) -> None:
     """Exit code 1, one line, and nothing that could not be known."""
     ended = reattach("doctor", env={"REATTACH_REDIS": "redis://:hunter2@127.0.0.1:1", "REATTACH_REDIS_TIMEOUT": "0.2"})
     assert ended.returncode == 1
-    assert ended.stdout.startswith("fail  reachable   redis://127.0.0.1:1: the store cannot be reached now; is it running")
+    assert ended.stdout.startswith("fail  reachable   redis://127.0.0.1:1: the store cannot be reached now (Error ")
+    assert "; is it running, is the URL right" in ended.stdout
     assert ended.stdout.count("\n") == 1
     assert "hunter2" not in ended.stdout + ended.stderr
     nothing = reattach("doctor", "--data", str(tmp_path))

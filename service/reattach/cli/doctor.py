@@ -67,9 +67,8 @@ async def checks(settings: Settings) -> AsyncGenerator[Check, None]:
         async for check in _all(store, settings):
             yield check
     except ReattachError as e:
-        yield Check(
-            "reachable", "fail", f"{store.target.safe_url}: {e.detail}", "is it running, is the URL right (--redis, REATTACH_REDIS)?"
-        )
+        found = f"{store.target.safe_url}: {e.detail}{_because(e)}"
+        yield Check("reachable", "fail", found, "is it running, is the URL right (--redis, REATTACH_REDIS)?")
     finally:
         await store.close()
 
@@ -93,6 +92,11 @@ async def _all(store: Store, settings: Settings) -> AsyncGenerator[Check, None]:
             yield await look()
         except ServerRefused as e:
             yield _forbidden(name, e)
+
+
+def _because(error: ReattachError) -> str:
+    """What the client library said, e.g. that a certificate or a password is wrong; it repeats no secret."""
+    return f" ({str(error.__cause__).partition(chr(10))[0].rstrip('.')})" if error.__cause__ else ""
 
 
 def _forbidden(name: str, error: ServerRefused) -> Check:
@@ -185,7 +189,7 @@ async def _size(store: Store, facts: ServerFacts) -> Check:
 async def _config(store: Store, name: str) -> str | None:
     """A server setting; None where the server keeps it to itself."""
     try:
-        reply: list[bytes] = await store.door.call("CONFIG", "GET", name)
+        reply: list[bytes] = await store.door.call("CONFIG GET", name)
         return reply[1].decode()
     except Exception:
         return None

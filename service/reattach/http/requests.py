@@ -20,6 +20,7 @@ BODY_TIMEOUT: Final = 30.0
 """A body that takes longer to arrive is given up, seconds."""
 
 _MESSAGE: Final = re.compile(r"(?P<what>.*?)(?: - at `\$\.?(?P<path>[^`]*)`)?", re.DOTALL)
+_FORM: Final = re.compile(r" matching regex .*", re.DOTALL)
 _NAMED: Final = re.compile(r"(?:missing required|unknown) field `([^`]*)`")
 _KEY: Final = re.compile(rf"[ -~]{{1,{MAX_KEY}}}")
 
@@ -128,7 +129,8 @@ def explain(error: msgspec.ValidationError, kind: type[Any]) -> NoReturn:
             known = f"; known: {', '.join(fields) or 'none'}" if not path else ""
             raise InvalidRequest(f"{field} is unknown{known}", field=field) from None
         raise InvalidRequest(f"{field} is missing. {fields.get(field, '')}".strip(), field=field) from None
-    field = path or "body"
+    # What is said of a field tells its form in words; the pattern is for machines.
+    what, field = _FORM.sub(" of another form", what), path or "body"
     raise InvalidRequest(f"{field}: {what.replace('`', '')}. {fields.get(path.partition('.')[0], '')}".strip(), field=field) from None
 
 

@@ -177,7 +177,7 @@ class Sweep:
         )
         if reply.word in ("HELD", "GONE"):
             return 0
-        _log.warning("run.reclaimed", run_id=run_id, agent=agent, result=reply.word.lower())
+        _log.warning("run.reclaimed", run_id=run_id, agent=agent, became=reply.word.lower())
         return 1
 
     async def _expire(self, timer: Timer) -> None:

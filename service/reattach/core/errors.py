@@ -238,5 +238,6 @@ def every_error() -> list[type[ReattachError]]:
     while todo:
         cls = todo.pop(0)
         found.append(cls)
-        todo.extend(cls.__subclasses__())
+        # A layer above may refine an error for its own use; clients know those of this module.
+        todo.extend(child for child in cls.__subclasses__() if child.__module__ == __name__)
     return found

@@ -121,7 +121,7 @@ def test_every_cursor_that_bounds_allow_folds_to_the_snapshot(events: list[Event
     trimmed = data.draw(st.integers(0, last.covered))
     head = [e for e in events if left == "log" and e.sequence > trimmed]
     audit = [e for e in events if left != "nothing" and not is_delta(e)]
-    record = msgspec.structs.replace(RECORD, sequence=last.sequence, floor=last.floor, covered=last.covered)
+    record = msgspec.structs.replace(RECORD, sequence=last.sequence, floor=last.floor, covered=last.covered, sealed=True)
     first = [stream[0].sequence if stream else None for stream in (head, audit)]
     earliest = bounds(record, log_first=first[0], audit_first=first[1]).earliest_sequence
     assert earliest == {"log": 1, "audit": last.floor, "nothing": last.sequence + 1}[left]

@@ -9,6 +9,7 @@ from typing import Any, Final, get_args
 import click
 import msgspec
 
+from ..core.cancel import PENDING
 from ..core.run import TERMINAL_STATES, State
 from ..core.settings import Settings
 from ..core.snapshot import Snapshot
@@ -21,7 +22,6 @@ from .folder import find_store
 from .help import Group
 from .options import STORE, with_settings
 
-PENDING: Final = "cancellation_pending"
 _MEANINGS: Final = {
     "cancelled_before_effect": "cancelled; no mutating tool had committed",
     "cancelled_after_effect": "cancelled; these effects had happened and stand",

@@ -7,6 +7,7 @@ and terminal event always agree.
 import msgspec
 from msgspec import Raw
 
+from .cancel import PENDING, TOO_LATE, Disposition
 from .event import Event
 from .projections import ABSENT, RunAttempt, RunCancelRequested, RunEnded, RunWaiting
 from .run import Cancel, State, Waiting
@@ -53,24 +54,22 @@ class Lifecycle(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     def request_cancel(self, p: RunCancelRequested, event: Event) -> None:
         """``run.cancel_requested``."""
-        self.cancel = Cancel(
-            version=p.cancel_version, requested_at=rfc3339(event.at), by=p.by, reason=p.reason, disposition="cancellation_pending"
-        )
+        self.cancel = Cancel(version=p.cancel_version, requested_at=rfc3339(event.at), by=p.by, reason=p.reason, disposition=PENDING)
 
     def succeed(self, p: RunEnded, event: Event) -> None:
         """``run.succeeded``."""
         self.outcome = p.outcome
-        self._end("succeeded", event, "already_terminal" if self.cancel.version else None)
+        self._end("succeeded", event, TOO_LATE if self.cancel.version else None)
 
     def fail(self, p: RunEnded, event: Event) -> None:
         """``run.failed``."""
         self.error = p.error
-        self._end("failed", event, "already_terminal" if self.cancel.version else None)
+        self._end("failed", event, TOO_LATE if self.cancel.version else None)
 
     def stop(self, p: RunEnded, event: Event) -> None:
         """``run.cancelled``."""
         self._end("cancelled", event, p.disposition)
 
-    def _end(self, state: State, event: Event, disposition: str | None) -> None:
+    def _end(self, state: State, event: Event, disposition: Disposition | None) -> None:
         self.state, self.waiting, self.finished_at = state, None, event.at
         self.cancel = msgspec.structs.replace(self.cancel, disposition=disposition)

@@ -10,6 +10,8 @@ import msgspec
 from msgspec import Raw
 from msgspec.json import Decoder
 
+from .cancel import Disposition
+
 ABSENT: Final = Raw()
 """A JSON value that was not given; null is one that was."""
 
@@ -88,7 +90,7 @@ class RunEnded(msgspec.Struct, frozen=True, gc=False):
 
     outcome: Raw = ABSENT
     error: Raw = ABSENT
-    disposition: str | None = None
+    disposition: Disposition | None = None
 
 
 STARTED: Final = Decoder(MessageStarted)

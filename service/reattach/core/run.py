@@ -4,6 +4,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from .cancel import Disposition
 from .cursor import LogBounds, Render
 from .times import rfc3339
 
@@ -55,7 +56,7 @@ class Cancel(msgspec.Struct, frozen=True, kw_only=True):
     requested_at: str | None = None
     by: str | None = None
     reason: str | None = None
-    disposition: str | None = None
+    disposition: Disposition | None = None
 
 
 class Waiting(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,7 +149,7 @@ def bounds(record: RunRecord, *, log_first: int | None, audit_first: int | None)
         earliest = 1
     elif log_first is not None:
         earliest = log_first
-    elif audit_first == 1:
+    elif audit_first == 1 and record.sealed:
         earliest = record.floor
     else:
         earliest = record.sequence + 1

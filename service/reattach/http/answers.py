@@ -5,8 +5,8 @@ from typing import Annotated
 import msgspec
 
 from ..core.event import EventFrame, event_id
-from ..core.run import Retention, RunRecord, links, when
-from ..core.snapshot import Cancel, Snapshot
+from ..core.run import Cancel, Retention, RunRecord, links, when
+from ..core.snapshot import Snapshot
 
 Raw = msgspec.Raw
 Meta = msgspec.Meta

@@ -1,10 +1,10 @@
 """Commands on a run: stop it, answer it."""
 
 from time import monotonic
-from typing import Final
 
 from starlette.types import ASGIApp
 
+from ..core.cancel import PENDING
 from ..core.payload import check_json
 from ..core.run import TERMINAL_STATES
 from ..core.snapshot import Snapshot
@@ -12,8 +12,6 @@ from ..obs.metrics import CANCELS
 from .answers import cancel_answer, input_answer
 from .bodies import CancelQuery, CancelRun, GiveInput, NoQuery
 from .service import Call, answer
-
-PENDING: Final = "cancellation_pending"
 
 
 async def _decided(call: Call, run_id: str, seconds: float) -> Snapshot:

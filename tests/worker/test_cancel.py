@@ -27,6 +27,7 @@ async def cancel(store: Store, run_id: str) -> str:
 @agents.agent("stubborn")
 async def stubborn(run: Run) -> Any:
     """Swallows its cancellation, then does what the input says."""
+    await run.emit("handler.began", {})
     with contextlib.suppress(asyncio.CancelledError):
         await asyncio.sleep(30)
     if run.input == "raise":
@@ -53,6 +54,7 @@ async def reading(run: Run) -> Any:
 @agents.agent("tidy")
 async def tidy(run: Run) -> Any:
     """Cleans up, with awaits, and notices whether it was disturbed."""
+    await run.emit("handler.began", {})
     try:
         await asyncio.sleep(30)
     finally:
@@ -154,7 +156,7 @@ async def test_a_handler_that_returns_nevertheless_is_believed(store: Store, wor
     """It finished its work: succeeded, and the request is told as too late."""
     await workers(agents)
     run_id = await submit(store, "stubborn", "return")
-    await says(store, run_id, "run.started")
+    await says(store, run_id, "handler.began")
     await cancel(store, run_id)
     snapshot = await ends(store, run_id)
     assert (snapshot.state, value(snapshot.outcome), snapshot.cancel.disposition) == ("succeeded", "finished anyway", "already_terminal")
@@ -165,7 +167,7 @@ async def test_a_handler_that_goes_on_is_stopped_at_its_next_boundary(store: Sto
     """And an exception while it stops does not turn a cancel into a failure."""
     await workers(agents)
     run_id = await submit(store, "stubborn", then)
-    await says(store, run_id, "run.started")
+    await says(store, run_id, "handler.began")
     await cancel(store, run_id)
     assert (await ends(store, run_id)).state == "cancelled"
     assert "step.done" not in await types(store, run_id)
@@ -175,7 +177,7 @@ async def test_cleaning_up_is_not_disturbed(store: Store, workers: Callable[...,
     """The handler is cancelled once; its `finally` may await, but write no more."""
     await workers(agents)
     run_id = await submit(store, "tidy")
-    await says(store, run_id, "run.started")
+    await says(store, run_id, "handler.began")
     asked = time.monotonic()
     await cancel(store, run_id)
     assert (await ends(store, run_id)).state == "cancelled"
@@ -192,5 +194,7 @@ async def test_cancel_races_the_start(store: Store, workers: Callable[..., Any],
     await asyncio.gather(*(cancel(store, run_id) for run_id in runs))
     for run_id, counter in zip(runs, counters, strict=True):
         snapshot = await ends(store, run_id)
-        expected = {"cancelled_before_effect": 0, "cancelled_after_effect": 1, "None": 1}[str(snapshot.cancel.disposition)]
+        expected = {"cancelled_before_effect": 0, "cancelled_after_effect": 1, "already_terminal": 1, "None": 1}[
+            str(snapshot.cancel.disposition)
+        ]
         assert count(counter) == expected, (snapshot.state, snapshot.cancel)

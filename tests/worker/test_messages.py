@@ -166,6 +166,33 @@ async def test_a_generator_that_yields_something_else_fails_typed(store: Store, 
     assert texts(await store.runs.snapshot(run_id)) == [("interrupted", "text")]
 
 
+@agents.agent("unopened")
+async def unopened(run: Run) -> Any:
+    """Writes to a message that is not open, and opens one twice."""
+    message = run.message()
+    refused: list[str] = []
+    try:
+        await message.write("x")
+    except InvalidRequest as e:
+        refused.append(e.detail)
+    async with message:
+        await message.write("y")
+    try:
+        async with message:
+            pass
+    except InvalidRequest as e:
+        refused.append(e.detail)
+    return refused
+
+
+async def test_a_message_is_open_once(store: Store, workers: Callable[..., Any]) -> None:
+    """A forgotten ``async with`` is an error, not a message that never ends."""
+    await workers(agents)
+    run_id = await submit(store, "unopened")
+    assert await outcome(store, run_id) == ["the message is not open: use async with run.message()", "a message can be opened once"]
+    assert texts(await store.runs.snapshot(run_id)) == [("completed", "y")]
+
+
 @agents.agent("nameless")
 async def nameless(run: Run) -> None:
     """A role that is none."""

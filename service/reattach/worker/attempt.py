@@ -112,6 +112,8 @@ class Attempt:
         done = await self.hold.insist(
             lambda: self._store.work.finish(self.hold.lease, state=ending.state, outcome=ending.outcome, error=ending.error)
         )
+        # What the handler left running can do nothing more for this run.
+        self.hold.halt(Stop.LOST)
         self._log.info("run.finished", state=done.state, disposition=done.disposition, sequence=done.sequence)
 
     async def _unwind(self, handler: "asyncio.Task[Any]") -> None:

@@ -23,8 +23,8 @@ _WORST_BYTES: Final = 6
 class Part:
     """The stretch of a message that is under one id."""
 
-    def __init__(self, message_id: str, *, silent: bool) -> None:
-        self.message_id, self.silent = message_id, silent
+    def __init__(self, message_id: str, *, frame: int, silent: bool) -> None:
+        self.message_id, self.frame, self.silent = message_id, frame, silent
         self.texts: list[str] = []
         self.size = 0
         self.pending: list[tuple[str, bytes]] = []
@@ -48,7 +48,7 @@ class Message:
         self._output, self._role = output, role
         self._limit = max(output.max_payload - _OVERHEAD, 64)
         self._part: Part | None = None
-        self._closed = False
+        self._entered = self._closed = False
         self._lock = asyncio.Lock()
 
     @property
@@ -58,6 +58,9 @@ class Message:
 
     async def __aenter__(self) -> Self:
         self._output.hold.check()
+        if self._entered:
+            raise InvalidRequest("a message can be opened once", field="message")
+        self._entered = True
         self._output.open[self] = None
         async with self._lock:
             await self._open()
@@ -104,12 +107,15 @@ class Message:
     def _check(self, text: object) -> None:
         if not isinstance(text, str):
             raise InvalidRequest(f"a message is written in strings, not {type(text).__name__}", field="text")
-        if self._closed:
-            raise InvalidRequest("the message has ended", field="text")
+        if self._closed or not self._entered:
+            what = "has ended" if self._closed else "is not open: use async with run.message()"
+            raise InvalidRequest(f"the message {what}", field="text")
         self._output.hold.check()
 
     async def _open(self) -> Part:
-        part = self._part = Part(self._output.message_id(), silent=self._output.recall.begins(self._role, ""))
+        message_id = self._output.message_id()
+        frame = len(self._output.encode({"message_id": message_id, "text": ""}))
+        part = self._part = Part(message_id, frame=frame, silent=self._output.recall.begins(self._role, ""))
         await self._say(part, MESSAGE_STARTED, self._output.encode({"message_id": part.message_id, "role": self._role}))
         return part
 
@@ -121,7 +127,7 @@ class Message:
             part = await self._open()
             raw = self._output.encode({"message_id": part.message_id, "text": text})
         part.texts.append(text)
-        part.size += len(raw) - len(self._output.encode({"message_id": part.message_id, "text": ""}))
+        part.size += len(raw) - part.frame
         if part.silent and not self._output.recall.begins(self._role, part.text):
             await self._speak(part)
         await self._say(part, MESSAGE_DELTA, raw)

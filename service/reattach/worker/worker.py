@@ -34,18 +34,21 @@ class Worker:
         """Prepare a worker.
 
         Args:
-            store: An open store of this loop.
+            store: An open store of this loop. Its settings say where Redis is, for a connection of its own that renews leases, and how
+                long they last.
             agents: What it can run.
-            settings: `lease`, `concurrency`, `grace`; with `redis`, for a connection of its own that renews leases.
+            settings: `concurrency` and `grace`.
             name: For people, in ``run.started``; by default host and process number.
         """
         self._store, self._agents, self._settings = store, agents, settings
         self.name = name or f"{socket.gethostname()}-{os.getpid()}"
         # Every worker is a new consumer: two that share a name would take each other's deliveries for their own.
         self._consumer = f"{self.name}-{new_token()[:8]}"
-        self._renewal = Renewal(settings)
+        self._renewal = Renewal(store.settings)
         self._intake = Intake(store.work, agents, self._consumer, slots=settings.concurrency, begin=self._begin)
         self._tasks: dict[asyncio.Task[None], Attempt | None] = {}
+        self._claiming: set[str] = set()
+        self._asked: set[str] = set()
         self._hurried = asyncio.Event()
         self._stopping = False
 
@@ -90,6 +93,8 @@ class Worker:
         for attempt in self._tasks.values():
             if attempt is not None and attempt.hold.lease.run_id in wake.cancelled:
                 attempt.hold.halt(Stop.CANCEL)
+        # A request that comes after the claim was made and before its answer is here: nobody else would tell of it for a while.
+        self._asked |= self._claiming & wake.cancelled
         if wake.everything:
             self._renewal.hurry()
 
@@ -106,10 +111,18 @@ class Worker:
 
     async def _serve(self, delivery: Delivery) -> None:
         since = clock()
-        claim = await self._claim(delivery)
+        self._claiming.add(delivery.run_id)
+        try:
+            claim = await self._claim(delivery)
+        finally:
+            asked = delivery.run_id in self._asked
+            self._claiming.discard(delivery.run_id)
+            self._asked.discard(delivery.run_id)
         if claim is None:
             return
-        hold = Hold(claim, since=since, seconds=self._settings.lease)
+        hold = Hold(claim, since=since, seconds=self._store.settings.lease)
+        if asked:
+            hold.halt(Stop.CANCEL)
         attempt = Attempt(self._store, self._agents[delivery.agent], claim, hold)
         task = asyncio.current_task()
         assert task is not None

@@ -1,4 +1,4 @@
-"""How hard the cases try: seconds by default, as long as a person wants with ``REATTACH_TEST_LONG``."""
+"""How hard the cases try: seconds by default, longer for people: ``REATTACH_TEST_LONG=20 pytest -o timeout=0 tests/cases``."""
 
 import os
 

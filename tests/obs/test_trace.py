@@ -2,21 +2,14 @@
 
 import structlog.testing
 
-from reattach.core.event import Event
 from reattach.obs.trace import Trace
-
-
-def events(*kinds: str, first: int) -> list[Event]:
-    """Events in a row."""
-    return [Event(sequence, kind, 0, b"{}") for sequence, kind in enumerate(kinds, first)]
 
 
 def test_replay_and_live_are_told_apart() -> None:
     """By the sequence the run had when the connection began."""
     trace = Trace(transport="sse", run_id="run_1", replay_until=5, state="running")
-    trace.saw(events("step.done", "step.done", first=3))
-    trace.saw(events("run.cancel_requested", "step.done", "run.cancelled", first=5))
-    trace.saw([])
+    trace.saw(3, 4, 2, ["step.done", "step.done"])
+    trace.saw(5, 7, 3, ["run.cancel_requested", "step.done", "run.cancelled"])
     assert (trace.replayed, trace.first_live_sequence, trace.delivered) == ((3, 5), 6, 5)
     assert (trace.state, trace.cancel_version, trace.snapshot_version) == ("cancelled", 1, 7)
 

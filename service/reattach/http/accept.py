@@ -1,7 +1,7 @@
 """Content negotiation between an event stream and a JSON page (RFC 9110, section 12.5.1).
 
-Whoever prefers one of the two gets it. Whoever accepts both alike (``*/*``, or no Accept at all, as curl does) gets the stream, which is what
-the address is for, unless the query asks for something that only a page has.
+Whoever prefers one of the two gets it. Whoever accepts both alike (``*/*``, or no Accept at all, as curl does) gets the stream, which is
+what the address is for, unless the query asks for something that only a page has.
 """
 
 from ..core.errors import NotAcceptable

@@ -112,7 +112,8 @@ async def _page(call: Call, query: EventsQuery, place: Place, trace: Trace) -> A
         place = msgspec.structs.replace(place, record=read.record, bounds=read.bounds)
     events = await _events(call, place, query.limit or PAGE_EVENTS)
     last = events[-1].sequence if events else place.cursor
-    trace.saw(events)
+    if events:
+        trace.saw(events[0].sequence, last, len(events), [event.type for event in events])
     DELIVERED.labels("json").inc(len(events))
     trace.end("page")
     return answer(_encode(place, events, last), cache_control="no-store")

@@ -23,7 +23,7 @@ from .wire import WireProtocol
 _log = structlog.get_logger("reattach.server")
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _KEEP_ALIVE = 75
-"""Longer than clients (httpx 5 s) and proxies (nginx 60 s) keep idle connections, so that no request meets a connection just being closed."""
+"""Longer than clients (httpx 5 s) and proxies (nginx 60 s) keep idle connections, so that no request meets one just being closed."""
 
 
 class Server(uvicorn.Server):

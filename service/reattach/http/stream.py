@@ -116,16 +116,13 @@ class EventStream:
             self._following = None
         return False
 
-    @property
-    def full(self) -> bool:
-        """Whether the client takes less than it is sent, or the stream is ending."""
-        return self._wire.paused or self._reason is not None
-
-    def take(self, piece: Slice) -> None:
-        """Write events."""
-        if self._reason is None:
-            self._trace.saw(piece.frames)
-            self._write(piece.sse)
+    def take(self, piece: Slice) -> bool:
+        """Write events; whether the client can take more."""
+        if self._reason is not None:
+            return False
+        self._trace.saw(piece.first, piece.last, len(piece.frames), piece.turns)
+        self._wrote_at = self._clock()
+        return self._wire.write(piece.sse)
 
     async def drained(self) -> None:
         """Wait until the client has caught up; for ever once the stream is ending, since nothing follows."""

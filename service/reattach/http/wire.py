@@ -14,8 +14,22 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 EXTENSION: Final = "reattach.wire"
 _USER_TIMEOUT: Final[int | None] = getattr(socket, "TCP_USER_TIMEOUT", None)
-_WORTH_SPARING: Final = 4096
 _RESET: Final = struct.pack("ii", 1, 0)
+
+
+class _Chunks:
+    """The last body as an HTTP chunk: the viewers of a run are given the same bytes, one after the other."""
+
+    def __init__(self) -> None:
+        self._body = self._chunk = b""
+
+    def of(self, body: bytes) -> bytes:
+        if body is not self._body:
+            self._body, self._chunk = body, b"%x\r\n%b\r\n" % (len(body), body)
+        return self._chunk
+
+
+_CHUNKS: Final = _Chunks()
 
 
 class Wire:
@@ -62,21 +76,14 @@ class Wire:
         if sock is not None and _USER_TIMEOUT is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
             sock.setsockopt(socket.IPPROTO_TCP, _USER_TIMEOUT, int(stall_timeout * 1000))
 
-    def write(self, body: bytes) -> None:
-        """Write a part of the body, whole: nothing else can come between its bytes. Never waits; see `paused`."""
+    def write(self, body: bytes) -> bool:
+        """Write a part of the body, whole: nothing else can come between its bytes. Never waits; whether the client can take more now."""
         if self.lost or self._transport.is_closing():
-            return
-        if not self._chunked:
-            self._written += len(body)
-            self._transport.write(body)
-            return
-        head = b"%x\r\n" % len(body)
-        self._written += len(head) + len(body) + 2
-        if len(body) < _WORTH_SPARING:
-            self._transport.write(b"%b%b\r\n" % (head, body))
-        else:
-            # The bytes are shared by all viewers; the kernel can take them from where they are.
-            self._transport.writelines((head, body, b"\r\n"))
+            return False
+        data = _CHUNKS.of(body) if self._chunked else body
+        self._written += len(data)
+        self._transport.write(data)
+        return not self._flow.write_paused
 
     @property
     def paused(self) -> bool:

@@ -3,7 +3,7 @@
 import secrets
 import time
 from collections.abc import Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 import structlog
@@ -23,20 +23,6 @@ _STATES: Final = {
     "run.failed": "failed",
     "run.cancelled": "cancelled",
 }
-
-
-class Seen(Protocol):
-    """An event, as far as the trace cares."""
-
-    @property
-    def sequence(self) -> int:
-        """Its place in the run."""
-        ...
-
-    @property
-    def type(self) -> str:
-        """Its type."""
-        ...
 
 
 class Trace(msgspec.Struct, kw_only=True):
@@ -87,19 +73,22 @@ class Trace(msgspec.Struct, kw_only=True):
         """Delivery begins after this sequence."""
         self.accepted_cursor = cursor
 
-    def saw(self, events: Sequence[Seen]) -> None:
-        """Account for events that are about to be written, in order."""
-        if not events:
-            return
-        first, last = events[0].sequence, events[-1].sequence
-        self.delivered += len(events)
+    def saw(self, first: int, last: int, count: int, kinds: Sequence[str]) -> None:
+        """Account for events that are about to be written.
+
+        Args:
+            first: Sequence of the first one.
+            last: Sequence of the last one.
+            count: How many they are; fewer than the sequences where covered deltas are gone.
+            kinds: Their types, at least of those that change the run's state.
+        """
+        self.delivered += count
         self.snapshot_version = last
         if first <= self.replay_until:
             self.replayed = (self.replayed[0] if self.replayed else first, min(last, self.replay_until))
         if last > self.replay_until and self.first_live_sequence is None:
-            self.first_live_sequence = next(event.sequence for event in events if event.sequence > self.replay_until)
-        for event in events:
-            kind = event.type
+            self.first_live_sequence = max(first, self.replay_until + 1)
+        for kind in kinds:
             if kind in _STATES:
                 self.state = _STATES[kind]
             elif kind == "run.cancel_requested":

@@ -17,13 +17,8 @@ from .hub import Hub
 class Sink(Protocol):
     """Where one viewer's events go."""
 
-    @property
-    def full(self) -> bool:
-        """Whether it wants nothing more for now."""
-        ...
-
-    def take(self, piece: Slice) -> None:
-        """Write the next events. Must not block and must not raise."""
+    def take(self, piece: Slice) -> bool:
+        """Write the next events; whether it wants more at once. Must not block and must not raise."""
         ...
 
     async def drained(self) -> None:
@@ -38,7 +33,7 @@ async def deliver(hub: Hub, run_id: str, after: int, sink: Sink) -> None:
         hub: This process's hub.
         run_id: The run.
         after: The cursor; 0 for everything.
-        sink: Where the events go; it is never handed one while it is full, except for those it asked for before.
+        sink: Where the events go. Once it wanted no more, it is handed nothing until it has `drained`.
     """
     async with hub.joined(run_id) as followed:
         viewer = _Viewer(hub, followed, after, sink)
@@ -63,14 +58,16 @@ class _Viewer:
     def at_edge(self) -> bool:
         """Whether everything known was taken, and more may come."""
         followed = self._followed
-        return self._position >= followed.last and not followed.terminal and self._hub.ending(followed) is None
+        # A position ahead of what is known here is for `follow` to judge: another process may know more, or the cursor is of the future.
+        return self._position == followed.last and not followed.terminal and self._hub.ending(followed) is None
 
     async def catch_up(self) -> None:
         """Take what is stored, up to the edge or the run's end."""
         async with aclosing(follow(self._hub, self._followed.run_id, self._position)) as pieces:
             async for piece in pieces:
-                self._take(piece)
-                await self._sink.drained()
+                self._position = piece.last
+                if not self._sink.take(piece):
+                    await self._sink.drained()
                 if self.at_edge:
                     return
         self.over = True
@@ -86,13 +83,18 @@ class _Viewer:
             self._followed.unlisten(self._news)
         await self._sink.drained()
 
-    def _take(self, piece: Slice) -> None:
-        self._position = piece.last
-        self._sink.take(piece)
-
     def _news(self) -> None:
-        while not self._sink.full and (piece := self._followed.slice(self._position)) is not None:
-            self._take(piece)
-        if not self.at_edge and not self._attention.done():
-            # Full, fallen off the ring, at the run's end, or the hub is closing: the viewer's task sees to it.
-            self._attention.set_result(None)
+        # Once per viewer and wake-up: the hottest lines of the service.
+        if self._attention.done():
+            return
+        piece = self._followed.slice(self._position)
+        while piece is not None:
+            self._position = piece.last
+            if not self._sink.take(piece):
+                break
+            piece = self._followed.slice(piece.last)
+        else:
+            if self.at_edge:
+                return
+        # Full, fallen off the ring, at the run's end, or the hub is closing: the viewer's task sees to it.
+        self._attention.set_result(None)

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from ..core.event import TERMINAL_TYPES, Event
+from ..core.event import RESERVED_PREFIXES, TERMINAL_TYPES, Event
 from ..core.times import rfc3339
 
 REDACTED: Final = b'{"redacted":true}'
@@ -113,7 +113,7 @@ class Slice:
             head is gone and the audit stream still has all that a fold needs.
     """
 
-    __slots__ = ("_joined", "first", "frames", "last", "sparse", "terminal")
+    __slots__ = ("_joined", "_turns", "first", "frames", "last", "sparse", "terminal")
 
     def __init__(self, frames: Sequence[Frame], position: int) -> None:
         """Take over frames in order, at least one, all behind `position`."""
@@ -122,6 +122,14 @@ class Slice:
         self.terminal = frames[-1].terminal
         self.sparse = self.last - position != len(frames)
         self._joined: bytes | None = None
+        self._turns: tuple[str, ...] | None = None
+
+    @property
+    def turns(self) -> tuple[str, ...]:
+        """Types of those of its events that only the store writes, in order: what can change the run's state. Looked up once."""
+        if self._turns is None:
+            self._turns = tuple([f.type for f in self.frames if f.type.startswith(RESERVED_PREFIXES)])
+        return self._turns
 
     @property
     def sse(self) -> bytes:

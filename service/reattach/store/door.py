@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from redis.exceptions import NoScriptError, ReadOnlyError, RedisError, ResponseError
 
-from .redis import Client, Target, close_client, is_passing, raw_replies, translate
+from .redis import Client, Target, close_client, is_passing, named, raw_replies, translate
 from .scripts import Reply, Script
 
 _TRIES: Final = 4
@@ -111,7 +111,7 @@ class Door:
             try:
                 replies: list[Any] = await self._send([command for command, _ in batch])
             except Exception as e:  # whatever it is, every caller of the batch must hear of it
-                replies = [e] * len(batch)
+                replies = [named(e)] * len(batch)
             for (_, future), reply in zip(batch, replies, strict=True):
                 if not future.done():
                     if isinstance(reply, BaseException):
@@ -124,7 +124,8 @@ class Door:
             self._client = raw_replies(self.target.client())
         if self.target.is_cluster:
             await self._client.initialize()
-            return await asyncio.gather(*(self._client.execute_command(*c) for c in commands), return_exceptions=True)
+            replies = await asyncio.gather(*(self._client.execute_command(*c) for c in commands), return_exceptions=True)
+            return [named(r) if isinstance(r, Exception) else r for r in replies]
         try:
             if len(commands) == 1:
                 return [await self._client.execute_command(*commands[0])]
@@ -164,9 +165,9 @@ class BlockingReader:
                     # know that the server may be another one since.
                     self._client.connection = await self._client.connection_pool.get_connection()
             return await self._client.execute_command(*command)
-        except (RedisError, OSError) as e:
+        except (RedisError, OSError, AttributeError) as e:
             await self.close()
-            raise translate(e) from e
+            raise translate(named(e)) from e
 
     async def close(self) -> None:
         """Drop the connection, also in the middle of a read."""

@@ -66,6 +66,13 @@ def is_passing(error: Exception) -> bool:
     return passing and not _is_refusing(error)
 
 
+def named(error: Exception) -> Exception:
+    """A lost connection under its own name: in Python 3.12 and 3.13 writing to a transport that just closed is an AttributeError."""
+    if isinstance(error, AttributeError) and error.name == "_add_writer":
+        return RedisConnectionError("the connection was lost while a command was written")
+    return error
+
+
 def translate(error: Exception) -> Exception:
     """Turn a failure of the client or the server into one of ours; a bug stays what it is."""
     if _is_refusing(error):

@@ -1,15 +1,15 @@
 """The application: the route table, served."""
 
-from starlette.applications import Starlette
-from starlette.middleware import Middleware
+from starlette.routing import Router
 from starlette.types import ASGIApp
 
 from ..core.settings import Settings
 from ..store import Store
 from ..tail import Hub
 from .auth import Authenticator, Authorizer, check_bind, names
+from .claims import Claims
 from .cors import Cors
-from .dispatch import HANDLERS, routes
+from .dispatch import nowhere, routes
 from .routes import TABLE
 from .service import Service
 from .streams import Streams
@@ -29,6 +29,8 @@ def create_app(store: Store, hub: Hub, settings: Settings, authenticator: Authen
         InvalidRequest: There is no real authentication and the address to listen on can be reached from elsewhere.
     """
     check_bind(settings, authenticator)
+    claims = Claims(store)
+    hub.at_close(claims.close)
     service = Service(
         store=store,
         hub=hub,
@@ -36,12 +38,9 @@ def create_app(store: Store, hub: Hub, settings: Settings, authenticator: Authen
         authenticator=authenticator,
         authorizer=authorizer,
         streams=Streams(store, hub, settings, authorizer),
+        claims=claims,
     )
+    # The bare router: every resource answers its own errors, and each layer around a stream costs memory for as long as it is open.
+    app = Router(routes(service, TABLE), redirect_slashes=False, default=nowhere)
     origins = names(settings.cors)
-    app = Starlette(
-        routes=routes(service, TABLE),
-        exception_handlers=HANDLERS,
-        middleware=[Middleware(Cors, origins)] if origins else [],
-    )
-    app.router.redirect_slashes = False
-    return app
+    return Cors(app, origins) if origins else app

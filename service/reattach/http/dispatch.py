@@ -4,12 +4,9 @@ import asyncio
 import secrets
 from collections.abc import Mapping, Sequence
 from time import perf_counter
-from typing import Any
 
 import structlog
-from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -41,11 +38,10 @@ class Resource:
                 status = message["status"]
             await send(message)
 
-        request = Request(scope, receive)
         try:
-            response: ASGIApp = await self._respond(request)
             try:
-                await response(scope, receive, watched)
+                # No name for request and response: a stream would keep them for as long as it lives.
+                await (await self._respond(Request(scope, receive)))(scope, receive, watched)
             except ReattachError as e:
                 await problem(e)(scope, receive, watched)
         except ClientDisconnect:
@@ -55,8 +51,8 @@ class Resource:
             if (wire := wire_of(scope)) is None or not wire.lost:
                 raise
         seconds = perf_counter() - began
-        REQUESTS.labels(request.method, self._path, str(status)).observe(seconds)
-        _log.debug("request", method=request.method, path=request.url.path, status=status, ms=round(seconds * 1000, 1))
+        REQUESTS.labels(scope["method"], self._path, str(status)).observe(seconds)
+        _log.debug("request", method=scope["method"], path=scope["path"], status=status, ms=round(seconds * 1000, 1))
 
     async def _respond(self, request: Request) -> ASGIApp:
         try:
@@ -87,9 +83,7 @@ def routes(service: Service, table: Sequence[Endpoint]) -> list[BaseRoute]:
     return [Route(path, Resource(service, path, endpoints)) for path, endpoints in paths.items()]
 
 
-async def no_route(_: Request, __: Exception) -> Response:
+async def nowhere(scope: Scope, receive: Receive, send: Send) -> None:
     """The answer to a path that leads nowhere."""
-    return problem(NotFound("there is nothing at this address; see /openapi.json"))
-
-
-HANDLERS: Mapping[Any, Any] = {HTTPException: no_route}
+    if scope["type"] == "http":
+        await problem(NotFound("there is nothing at this address; see /openapi.json"))(scope, receive, send)

@@ -15,6 +15,7 @@ from ..core.settings import Settings
 from ..store import Store
 from ..tail import Hub, StreamEnded, changed
 from .auth import Action, Authenticator, Authorizer, Principal, permitted
+from .claims import Claims
 from .requests import decode_body, decode_query, fingerprint, idempotency_key, read_body
 from .streams import Streams
 from .wire import wire_of
@@ -31,6 +32,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     authenticator: Authenticator
     authorizer: Authorizer
     streams: Streams
+    claims: Claims
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):

@@ -61,7 +61,7 @@ class EventStream:
         self._taken = self._counted = 0
         self._abort_at = 0.0
         self._reason: str | None = None
-        self._gone = asyncio.Event()
+        self._gone: asyncio.Future[None] | None = None
         self._following: asyncio.Task[None] | None = None
         self._wire: Wire
 
@@ -85,7 +85,7 @@ class EventStream:
                 self._reason = self._reason or "terminal"
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
             else:
-                await self._gone.wait()
+                await self._until_gone()
         finally:
             self._service.streams.discard(self)
             self._count()
@@ -128,7 +128,7 @@ class EventStream:
         """Wait until the client has caught up; for ever once the stream is ending, since nothing follows."""
         await self._wire.drain()
         if self._reason is not None:
-            await self._gone.wait()
+            await self._until_gone()
 
     def _write(self, data: bytes) -> None:
         self._wire.write(data)
@@ -178,7 +178,13 @@ class EventStream:
         DELIVERED.labels("sse").inc(self._trace.delivered - self._counted)
         self._counted = self._trace.delivered
 
+    async def _until_gone(self) -> None:
+        if not self._wire.lost:
+            self._gone = asyncio.get_running_loop().create_future()
+            await self._gone
+
     def _lost(self) -> None:
-        self._gone.set()
+        if self._gone is not None and not self._gone.done():
+            self._gone.set_result(None)
         if self._following is not None:
             self._following.cancel()

@@ -35,6 +35,7 @@ async def whole_life(store: Store) -> None:
     await store.checkpoints.store(hand.run_id, folded.fold)
     await store.checkpoints.trim(hand.run_id, folded.fold.covered)
     await work.release(hand.lease, cause="drain")
+    assert await store.handouts.give_back((await work.take("support", "hand"))[0])
     hand = await claim(store)
     await work.park(hand.lease, wait_id="w", reason="approval", timeout_ms=60_000)
     await runs.answer(hand.run_id, wait_id="w", value=b"1", by="me", key="a", fingerprint="f")
@@ -105,6 +106,7 @@ async def test_every_key_a_command_touches_is_declared(own_redis: OwnRedis, sett
         await whole_life(store)
         for _ in range(3):
             await store.sweep.once()
+        await store.sweep.readers.tidy(["support"], idle_ms=0)
         feed.expect(b"that-was-all")
         await store.door.call("GET", "{00}that-was-all")
         feed.wait_for(b"that-was-all")
@@ -117,7 +119,7 @@ async def test_every_key_a_command_touches_is_declared(own_redis: OwnRedis, sett
 
 
 SOURCES = sorted(lua_folder().rglob("*.lua"))
-_CALL = re.compile(r"redis\.call\('(\w+)'(?:,\s*'CREATE')?(?:,\s*([^,)]+))?")
+_CALL = re.compile(r"redis\.call\('(\w+)'(?:,\s*'(?:CREATE|CONSUMERS|DELCONSUMER)')?(?:,\s*([^,)]+))?")
 
 
 def header(source: str) -> dict[str, str]:

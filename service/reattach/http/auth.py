@@ -14,7 +14,7 @@ from ..core.settings import Settings
 
 _log = structlog.get_logger("reattach.auth")
 
-Action = Literal["create", "list", "read", "cancel", "input", "limits"]
+Action = Literal["create", "list", "read", "cancel", "input", "limits", "work"]
 
 DEVELOPMENT_TENANT: Final = "dev"
 DEVELOPMENT_SUBJECT: Final = "developer"

@@ -12,6 +12,7 @@ from .answers import EventPage, Health, InputAnswer, Limits, Readiness, RunList,
 from .bodies import EXAMPLE_RUN as RUN
 from .bodies import MAX_KEY, MAX_METADATA, MAX_PAGE_EVENTS, MAX_PAGE_RUNS, MAX_REASON, MAX_WAIT, CancelRun, CreateRun, GiveInput
 from .sse import closing
+from .worker_examples import WORKER_VALUES
 
 Raw = msgspec.Raw
 
@@ -67,6 +68,7 @@ _VALUES: Final[tuple[Any, ...]] = (
     LIMITS,
     Health(status="ok"),
     Readiness(status="ready", server="valkey", version="9.1.2", append_only=True),
+    *WORKER_VALUES,
 )
 
 STREAM: Final = (

@@ -62,16 +62,16 @@ def _check_media_type(header: str) -> None:
         raise UnsupportedMediaType("send the body as application/json in UTF-8")
 
 
-def decode_body(raw: bytes, kind: type[T], *, limit: int) -> T:
-    """Read a body as `kind`.
+def decode_body(raw: bytes, kind: type[T], *, limit: int, depth: int = 1) -> T:
+    """Read a body as `kind`, in which a payload is `depth` levels deep.
 
     Raises:
         InvalidRequest: It is not JSON, or not this JSON.
     """
     if not raw:
         raise InvalidRequest("the body is empty; send a JSON object", field="body")
-    # One level more than a payload may have: the payload is inside the body.
-    line = check_json(raw, max_bytes=limit, what="body", max_depth=MAX_DEPTH + 1)
+    # More levels than a payload may have: the payload is inside the body.
+    line = check_json(raw, max_bytes=limit, what="body", max_depth=MAX_DEPTH + depth)
     try:
         return msgspec.json.decode(line, type=kind)
     except msgspec.ValidationError as e:

@@ -22,6 +22,7 @@ from .health import healthz, readyz, show_limits, show_metrics
 from .openapi import show_openapi
 from .runs import create_run, list_runs, show_run
 from .service import Endpoint, Reply
+from .worker_routes import WORKER_TABLE
 
 _JSON: Final = "application/json"
 _SSE: Final = "text/event-stream"
@@ -121,6 +122,7 @@ TABLE: Final = (
         answers={202: Reply(meaning="The run goes on with this answer.", content={_JSON: InputAnswer})},
         errors=(WaitNotOpen, IdempotencyKeyReused, StoreUnavailable),
     ),
+    *WORKER_TABLE,
     Endpoint(
         method="GET",
         path="/limits",

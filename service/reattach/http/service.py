@@ -102,8 +102,12 @@ class Call:
         """
         return decode_query(self.request, kind)
 
-    async def body(self, kind: type[T]) -> T:
+    async def body(self, kind: type[T], *, depth: int = 1) -> T:
         """The body; an empty one is an empty object where the endpoint says so.
+
+        Args:
+            kind: What it is.
+            depth: Levels of it above a payload.
 
         Raises:
             PayloadTooLarge: See `read_body`.
@@ -114,7 +118,7 @@ class Call:
         self._raw = await read_body(self.request, limit=limit)
         if not self._raw and self.endpoint.body_optional:
             self._raw = b"{}"
-        return decode_body(self._raw, kind, limit=limit)
+        return decode_body(self._raw, kind, limit=limit, depth=depth)
 
     def key(self) -> tuple[str | None, str]:
         """The idempotency key, and the fingerprint of the request (after `body`).
@@ -149,12 +153,16 @@ class Call:
         await self.authorise(record)
         return record
 
-    async def news(self, run_id: str, after: int, seconds: float) -> int:
-        """Wait for an event after `after`; the latest sequence known. A client that leaves meanwhile ends the wait."""
+    def leave_with_client(self) -> None:
+        """Be cancelled when the client leaves: nobody is there for the answer."""
         task = asyncio.current_task()
         wire = wire_of(self.request.scope)
         if wire is not None and task is not None:
             wire.on_lost(task.cancel)
+
+    async def news(self, run_id: str, after: int, seconds: float) -> int:
+        """Wait for an event after `after`; the latest sequence known. A client that leaves meanwhile ends the wait."""
+        self.leave_with_client()
         try:
             return await changed(self.service.hub, run_id, after, seconds)
         except StreamEnded:

@@ -1,6 +1,7 @@
 """The store: the only package that knows Redis."""
 
 from .bells import Bells, Ring, Wake, Wakes
+from .handouts import Handout, Handouts
 from .leases import Appended, Claim, Delivery, Finished, Intended, Lease, Parked, Renewal
 from .records import CancelReply, Created, RunPage
 from .runs import Read
@@ -16,6 +17,8 @@ __all__ = [
     "Created",
     "Delivery",
     "Finished",
+    "Handout",
+    "Handouts",
     "Intended",
     "Lease",
     "Parked",

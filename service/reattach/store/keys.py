@@ -60,6 +60,10 @@ class Keys:
         """String: run id and request fingerprint. `name` comes from `idempotency_name`."""
         return f"{self.prefix}:{{{shard_for(name, self.shards):02d}}}:idem:{name}"
 
+    def handout(self, name: str) -> str:
+        """String with an expiry: what a claim that was given a name stands for. `name` is a digest."""
+        return f"{self.prefix}:{{{shard_for(name, self.shards):02d}}}:handout:{name}"
+
     def session_runs(self, tag: str, tenant: str, session_id: str) -> str:
         """Sorted set: a session's runs by creation time."""
         return f"{self.prefix}:{{{tag}}}:session:{digest(tenant, session_id)}:runs"

@@ -9,6 +9,7 @@ from .bells import Bells, Ring, Wake, Wakes
 from .checkpoints import Checkpoints
 from .door import Door
 from .events import Events
+from .handouts import Handouts
 from .keys import Keys
 from .redis import Target
 from .runs import Runs
@@ -27,6 +28,7 @@ class Store:
         runs: The clients' side.
         events: Reading logs.
         work: The workers' side.
+        handouts: Claims that travel over a network.
         checkpoints: Snapshots.
         sweep: What is due.
     """
@@ -45,6 +47,7 @@ class Store:
         self.door = Door(self.target)
         self.events = Events(self.door, self.keys)
         self.work = Work(self.door, self.keys, settings)
+        self.handouts = Handouts(self.door, self.keys, settings)
         self.checkpoints = Checkpoints(self.door, self.keys)
         self.runs = Runs(self.door, self.keys, self.checkpoints)
         self.sweep = Sweep(self.door, self.keys, self.checkpoints, settings)

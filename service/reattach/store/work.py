@@ -96,7 +96,9 @@ class Work:
         await self._door.run(self._scripts["setaside"], keys, GROUP, entry)
         _log.error("queue.entry_set_aside", agent=agent, shard=tag, entry=entry.decode(), kept_in=keys["poison"])
 
-    async def claim(self, d: Delivery, *, consumer: str, worker: str, max_losses: int, backoff_ms: int) -> Claim | None:
+    async def claim(
+        self, d: Delivery, *, consumer: str, worker: str, max_losses: int, backoff_ms: int, fence: str | None = None
+    ) -> Claim | None:
         """Become the owner of a delivered run; None when it has ended, was cancelled, or belongs to another entry or owner by now.
 
         Args:
@@ -105,11 +107,12 @@ class Work:
             worker: Name for people, in `run.started`.
             max_losses: Owners that may be lost before the run fails with ``worker_lost``.
             backoff_ms: Pause before the second retry; it doubles from then on.
+            fence: From `core.ids.new_token`, never used before for this entry but to ask again for the same claim; else a new one.
 
         Raises:
             StoreUnavailable: Redis cannot be reached; the entry comes back by a sweep.
         """
-        fence = new_token()
+        fence = fence or new_token()
         name = to_json(worker, max_bytes=1024, what="worker", want_object=False)
         keys = self._keys.of_run(d.run_id, d.agent)
         reply = await self._door.run(
@@ -213,6 +216,17 @@ class Work:
             case _:
                 self._owned(reply)
                 raise AssertionError("unreachable")
+
+    async def effect(self, run_id: str, call_id: str) -> Effect | None:
+        """What is recorded of a tool call; None when nothing is.
+
+        Raises:
+            InvalidRequest: The call id is outside its alphabet.
+            StoreUnavailable: Redis cannot be reached.
+        """
+        self._check_id(call_id, "call_id")
+        stored = await self._door.call("HGET", self._keys.effects(run_id), call_id)
+        return None if stored is None else decode_effect(stored.split(b" ", 3)[3])
 
     async def commit(self, lease: Lease, effect: Effect, *, why: str | None = None) -> Appended:
         """Record what became of a tool call: status ``receipt``, ``failed``, or ``unresolved`` where its owner itself cannot tell.

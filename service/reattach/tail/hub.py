@@ -66,6 +66,7 @@ class Hub:
         self._fetch = Fetch(store, self._roster, self.pages, self.patience)
         self._interval = settings.keepalive
         self._tasks: list[asyncio.Task[None]] = []
+        self._at_close: list[Callable[[], Awaitable[None]]] = []
 
     async def start(self) -> None:
         """Begin to listen. Does not wait for the store: joins work as soon as it does."""
@@ -78,11 +79,16 @@ class Hub:
         if self.closing is not None:
             return
         await self._roster.close(reason)
+        await asyncio.gather(*(close() for close in self._at_close))
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self.patience.close()
         await self.pages.close()
+
+    def at_close(self, close: Callable[[], Awaitable[None]]) -> None:
+        """Also do this when the hub closes: whatever else keeps requests waiting in this process ends with it."""
+        self._at_close.append(close)
 
     @property
     def closing(self) -> str | None:

@@ -17,7 +17,7 @@ from ..support.monitor import Call, monitored
 from ..support.waiting import wait_until
 
 KEYLESS = {"TIME"}
-SUBCOMMANDS = {"XGROUP"}
+SUBCOMMANDS = {"XGROUP", "XINFO"}
 """Commands in scripts whose key is the second argument. Every other one has exactly one key, its first argument."""
 
 

@@ -122,7 +122,7 @@ async def test_reclaim_returns_an_entry_that_was_delivered_and_never_claimed(sto
     assert await store.work.take("support", "dies")
 
     async def returned() -> Any:
-        await store.sweep.deliveries(["support"])
+        await store.sweep.readers.deliveries(["support"])
         return await store.work.take("support", "lives")
 
     await wait_until(returned, "the entry to come back", timeout=10)

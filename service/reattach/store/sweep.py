@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import msgspec
 import structlog
-from redis.exceptions import ResponseError
 
 from ..core.errors import ReattachError, RunNotFound, StoreUnavailable
 from ..core.ids import is_run_id, shard_of
@@ -21,12 +20,14 @@ from ..core.settings import Settings
 from .checkpoints import Checkpoints
 from .door import Door
 from .keys import Keys
+from .readers import Readers
 from .records import pairs, to_record
 from .scripts import GROUP, load_scripts
 
 _log = structlog.get_logger("reattach.sweep")
 _AT_ONCE: Final = 100
 _LONGEST_PAUSE: Final = 7.5
+_TIDY_LEASES: Final = 10
 KINDS: Final = ("lease", "wait", "retry", "seal", "key", "forget")
 
 
@@ -68,7 +69,8 @@ class Sweep:
     def __init__(self, door: Door, keys: Keys, checkpoints: Checkpoints, settings: Settings) -> None:
         """Bind to a store's parts."""
         self._door, self._keys, self._checkpoints = door, keys, checkpoints
-        self._lease_ms = int(settings.lease * 1000)
+        self._readers = Readers(door, keys, int(settings.lease * 1000))
+        self._tidy_every = _TIDY_LEASES * settings.lease
         self._longest = min(_LONGEST_PAUSE, settings.lease / 2)
         self._scripts = load_scripts()
         self._nudge = asyncio.Event()
@@ -88,17 +90,19 @@ class Sweep:
         or half a lease later where another process set it.
 
         Args:
-            agents: Agents whose deliveries to look after: entries that were handed to a reader which died before it claimed them. Only
-                their workers need to, since nobody else could take them.
+            agents: Agents whose readers to look after. Only their workers need to, since nobody else could take what a dead one had.
         """
-        looked = 0.0
+        looked = tidied = time.monotonic()
         while True:
             pause = self._longest
             try:
                 pause = (await self.once()).pause
                 if time.monotonic() - looked > 2 * self._longest:
                     looked = time.monotonic()
-                    await self.deliveries(agents)
+                    await self._readers.deliveries(agents)
+                if time.monotonic() - tidied > self._tidy_every:
+                    tidied = time.monotonic()
+                    await self._readers.tidy(agents)
             except StoreUnavailable as e:
                 _log.debug("sweep.skipped", error=str(e))
             except ReattachError:
@@ -112,7 +116,7 @@ class Sweep:
         self._nudge.set()
 
     async def once(self) -> SweepReport:
-        """Do everything that is due now, except for lost deliveries.
+        """Do everything that is due now, except looking after readers.
 
         Raises:
             StoreUnavailable: Redis cannot be reached; what was done is done.
@@ -122,6 +126,11 @@ class Sweep:
         now = int(seconds) * 1000 + int(micros) // 1000
         await asyncio.gather(*(self._shard(tag, now, report) for tag in self._keys.tags))
         return report
+
+    @property
+    def readers(self) -> Readers:
+        """The consumers of the queues."""
+        return self._readers
 
     async def _shard(self, tag: str, now: int, report: SweepReport) -> None:
         flat = await self._door.call("ZRANGE", self._keys.timers(tag), "-inf", "+inf", "BYSCORE", "LIMIT", 0, _AT_ONCE, "WITHSCORES")
@@ -137,48 +146,24 @@ class Sweep:
                 continue
             report.timers += 1
             report.pause = min(report.pause, 1.0) if len(flat) < 2 * _AT_ONCE else 0.02  # a step may have set another, or there is more
-            report.reclaimed += await self._steps[timer.kind](timer) or 0
+            report.reclaimed += await self._serve(timer)
 
-    async def deliveries(self, agents: Sequence[str]) -> int:
-        """Return to the queues what was delivered to a reader that died before it claimed it; how many.
-
-        Raises:
-            StoreUnavailable: Redis cannot be reached.
-        """
-        return sum(await asyncio.gather(*(self._undelivered(tag, agent) for tag in self._keys.tags for agent in agents)))
-
-    async def _undelivered(self, tag: str, agent: str) -> int:
-        queue = self._keys.queue(tag, agent)
+    async def _serve(self, timer: Timer) -> int:
         try:
-            pending = await self._door.call("XPENDING", queue, GROUP, "IDLE", self._lease_ms, "-", "+", _AT_ONCE)
-        except ResponseError:
-            return 0  # no queue yet
-        done = 0
-        for entry, *_ in pending:
-            found: list[Any] = await self._door.call("XRANGE", queue, entry, entry)
-            run_id = pairs(found[0][1]).get("run", b"").decode("utf-8", "replace") if found else ""
-            if not is_run_id(run_id):
-                keys = {"queue": queue, "poison": self._keys.poison(tag, agent)}
-                await self._door.run(self._scripts["setaside"], keys, GROUP, entry)
-                continue
-            done += await self._reclaim(run_id, agent, entry)
-        return done
+            return await self._steps[timer.kind](timer) or 0
+        except StoreUnavailable:
+            raise
+        except Exception:
+            # One run that cannot be served, whatever is wrong with it, must not keep all others from being.
+            _log.exception("sweep.timer_failed", kind=timer.kind, run_id=timer.run_id)
+            return 0
 
     async def _lease(self, timer: Timer) -> int:
         agent, entry = await self._door.call("HMGET", self._keys.run(timer.run_id), "agent", "entry")
         if agent is None:
             await self._strike(timer)
             return 0
-        return await self._reclaim(timer.run_id, agent.decode(), entry or b"")
-
-    async def _reclaim(self, run_id: str, agent: str, entry: bytes) -> int:
-        reply = await self._door.run(
-            self._scripts["reclaim"], self._keys.of_run(run_id, agent), run_id, GROUP, agent, entry, self._lease_ms
-        )
-        if reply.word in ("HELD", "GONE"):
-            return 0
-        _log.warning("run.reclaimed", run_id=run_id, agent=agent, became=reply.word.lower())
-        return 1
+        return await self._readers.reclaim(timer.run_id, agent.decode(), entry or b"")
 
     async def _expire(self, timer: Timer) -> None:
         await self._with_agent("expire", timer, GROUP)

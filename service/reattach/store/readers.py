@@ -1,0 +1,96 @@
+"""Readers of the queues: what was handed to one that died, and its name when it is gone.
+
+A reader is a consumer of a queue's group. An entry it was handed and has not claimed belongs to nobody; one it claimed is a lease.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Final
+
+import structlog
+from redis.exceptions import ResponseError
+
+from ..core.ids import is_run_id
+from .door import Door
+from .keys import Keys
+from .records import pairs
+from .scripts import GROUP, load_scripts
+
+_log = structlog.get_logger("reattach.sweep")
+_AT_ONCE: Final = 100
+_FORGOTTEN: Final = 20
+"""A reader that did nothing for this many leases, and has nothing, is gone."""
+
+
+class Readers:
+    """Looks after the consumers of the queues."""
+
+    def __init__(self, door: Door, keys: Keys, lease_ms: int) -> None:
+        """Bind to a store's parts."""
+        self._door, self._keys, self._lease_ms = door, keys, lease_ms
+        self._scripts = load_scripts()
+
+    async def deliveries(self, agents: Sequence[str]) -> int:
+        """Return to the queues what was delivered to a reader that died before it claimed it; how many.
+
+        Raises:
+            StoreUnavailable: Redis cannot be reached.
+        """
+        return sum(await asyncio.gather(*(self._undelivered(tag, agent) for tag in self._keys.tags for agent in agents)))
+
+    async def _undelivered(self, tag: str, agent: str) -> int:
+        queue = self._keys.queue(tag, agent)
+        try:
+            pending = await self._door.call("XPENDING", queue, GROUP, "IDLE", self._lease_ms, "-", "+", _AT_ONCE)
+        except ResponseError:
+            return 0  # no queue yet
+        done = 0
+        for entry, *_ in pending:
+            found: list[Any] = await self._door.call("XRANGE", queue, entry, entry)
+            run_id = pairs(found[0][1]).get("run", b"").decode("utf-8", "replace") if found else ""
+            if not is_run_id(run_id):
+                keys = {"queue": queue, "poison": self._keys.poison(tag, agent)}
+                await self._door.run(self._scripts["setaside"], keys, GROUP, entry)
+                continue
+            done += await self.reclaim(run_id, agent, entry)
+        return done
+
+    async def reclaim(self, run_id: str, agent: str, entry: bytes) -> int:
+        """Take a run back if its owner is gone; 1 if it was.
+
+        Raises:
+            StoreUnavailable: Redis cannot be reached.
+        """
+        reply = await self._door.run(
+            self._scripts["reclaim"], self._keys.of_run(run_id, agent), run_id, GROUP, agent, entry, self._lease_ms
+        )
+        if reply.word in ("HELD", "GONE"):
+            return 0
+        _log.warning("run.reclaimed", run_id=run_id, agent=agent, became=reply.word.lower())
+        return 1
+
+    async def tidy(self, agents: Sequence[str], *, idle_ms: int | None = None) -> int:
+        """Forget readers that are gone; how many. Entries that one of them still has are never dropped with it.
+
+        Args:
+            agents: Whose queues.
+            idle_ms: How long a reader must have done nothing; by default many leases.
+
+        Raises:
+            StoreUnavailable: Redis cannot be reached.
+        """
+        idle = _FORGOTTEN * self._lease_ms if idle_ms is None else idle_ms
+        return sum(await asyncio.gather(*(self._tidy(tag, agent, idle) for tag in self._keys.tags for agent in agents)))
+
+    async def _tidy(self, tag: str, agent: str, idle: int) -> int:
+        queue, gone = self._keys.queue(tag, agent), 0
+        try:
+            consumers: list[Any] = await self._door.call("XINFO", "CONSUMERS", queue, GROUP)
+        except ResponseError:
+            return 0  # no queue yet
+        for flat in consumers:
+            about = pairs(flat)
+            if int(about["pending"]) == 0 and int(about["idle"]) >= idle:
+                reply = await self._door.run(self._scripts["tidy"], {"queue": queue}, GROUP, about["name"], idle)
+                gone += reply.word == "OK"
+        return gone

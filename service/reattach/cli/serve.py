@@ -85,6 +85,8 @@ async def running_api(store: Store, settings: Settings) -> AsyncGenerator[Api, N
     url: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     stop = asyncio.Event()
     await hub.start()
+    # An ended run is tidied up and a wait's limit fires also while no worker is there.
+    sweep = asyncio.create_task(store.sweep.run(), name="reattach-sweep")
     task = asyncio.create_task(serve_app(app, hub, settings, on_started=url.set_result, stopping=stop), name="reattach-api")
     try:
         await asyncio.wait({task, url}, return_when=asyncio.FIRST_COMPLETED)
@@ -93,7 +95,8 @@ async def running_api(store: Store, settings: Settings) -> AsyncGenerator[Api, N
         yield Api(url.result(), task)
     finally:
         stop.set()
-        await asyncio.wait({task})
+        sweep.cancel()
+        await asyncio.wait({task, sweep})
         await hub.close()
 
 

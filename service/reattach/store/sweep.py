@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 import structlog
 
-from ..core.errors import ReattachError, RunNotFound, StoreUnavailable
+from ..core.errors import RunNotFound, StoreUnavailable
 from ..core.ids import is_run_id, shard_of
 from ..core.settings import Settings
 from .checkpoints import Checkpoints
@@ -27,6 +27,8 @@ from .scripts import GROUP, load_scripts
 _log = structlog.get_logger("reattach.sweep")
 _AT_ONCE: Final = 100
 _LONGEST_PAUSE: Final = 7.5
+_SHORTEST_PAUSE: Final = 0.2
+"""Between two rounds, however often this process is nudged."""
 _TIDY_LEASES: Final = 10
 KINDS: Final = ("lease", "wait", "retry", "seal", "key", "forget")
 
@@ -94,6 +96,8 @@ class Sweep:
         """
         looked = tidied = time.monotonic()
         while True:
+            # Before looking: a nudge that comes while this round is under way may be for what it has passed already.
+            self._nudge.clear()
             pause = self._longest
             try:
                 pause = (await self.once()).pause
@@ -105,14 +109,18 @@ class Sweep:
                     await self._readers.tidy(agents)
             except StoreUnavailable as e:
                 _log.debug("sweep.skipped", error=str(e))
-            except ReattachError:
+            except Exception:
+                # Whatever it was, the next round is as likely to be needed as this one.
                 _log.exception("sweep.failed")
-            self._nudge.clear()
+            rest = min(pause, _SHORTEST_PAUSE)
+            await asyncio.sleep(rest)
+            # Not wait_for: in Python 3.11 it loses a cancellation that comes together with the nudge.
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._nudge.wait(), pause * random.uniform(0.8, 1.0))
+                async with asyncio.timeout((pause - rest) * random.uniform(0.8, 1.0)):
+                    await self._nudge.wait()
 
     def nudge(self) -> None:
-        """Look again now: this process knows of a timer that others set."""
+        """Look again soon: this process may have set a timer, or ended a run."""
         self._nudge.set()
 
     async def once(self) -> SweepReport:

@@ -67,7 +67,7 @@ class Worker:
         self._renewal.start()
         helpers = [
             asyncio.create_task(_again_and_again("wakes", self._store.wakes(self._heard).run), name="worker wakes"),
-            asyncio.create_task(_again_and_again("sweep", lambda: self._store.sweep.run(tuple(self._agents))), name="worker sweep"),
+            asyncio.create_task(self._store.sweep.run(tuple(self._agents)), name="worker sweep"),
         ]
         _log.info("worker.started", worker=self.name, agents=sorted(self._agents), concurrency=self._settings.concurrency)
         try:
@@ -132,6 +132,8 @@ class Worker:
             await attempt.work()
         finally:
             self._renewal.remove(hold)
+            # The run may be parked until a time that no other process knows of yet, or have ended.
+            self._store.sweep.nudge()
 
     async def _claim(self, delivery: Delivery) -> Claim | None:
         agent = self._agents[delivery.agent]

@@ -95,7 +95,8 @@ class Claims:
         async def hint(seconds: float) -> None:
             if not self._closing:
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(event.wait(), seconds)
+                    async with asyncio.timeout(seconds):
+                        await event.wait()
 
         try:
             yield hint
@@ -172,7 +173,8 @@ class Claims:
             for waiter in self._waiters.everybody():
                 waiter.was_looked_for()
             try:
-                await asyncio.wait_for(self._news.wait(), LOOK_AROUND * random.uniform(0.8, 1.0))
+                async with asyncio.timeout(LOOK_AROUND * random.uniform(0.8, 1.0)):
+                    await self._news.wait()
             except TimeoutError:
                 self._queues.wake(None)
 

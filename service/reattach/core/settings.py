@@ -39,4 +39,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     retain_events: Annotated[float, Meta(description="All other events are kept this long after the end.", ge=0.1)] = 7 * 86_400.0
     retain_run: Annotated[float, Meta(description="Record and terminal snapshot are kept this long after the end.", ge=0.1)] = 30 * 86_400.0
     redis_timeout: Annotated[float, Meta(description="Longest wait for one Redis answer.", ge=0.05, le=60)] = 5.0
-    log_format: Annotated[str, Meta(description="auto, console or json.", pattern="^(auto|console|json)$")] = "auto"
+    log_format: Annotated[
+        str, Meta(description="auto (console in a terminal, JSON elsewhere), console or json.", pattern="^(auto|console|json)$")
+    ] = "auto"

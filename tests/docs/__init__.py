@@ -1,0 +1,1 @@
+"""What README.md says is true: its blocks are run, its tables are compared with the code."""

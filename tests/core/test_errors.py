@@ -7,7 +7,7 @@ from reattach.core.errors import ReattachError, StoreUnavailable, every_error
 
 
 def test_the_drawing_shows_every_error() -> None:
-    """The tree in the module's docstring has each of its classes once, with its status and code; a layer may have refinements of its own."""
+    """The tree in the module's docstring has each of its classes once, with status and code; a layer may have refinements of its own."""
     drawn = re.findall(r"[├└]── (\w+)\s+(\d{3}) (\w+)", errors.__doc__ or "")
     groups = {"ReattachError", "CursorError", "WorkError"}
     here = [cls for cls in every_error() if cls.__module__ == errors.__name__ and cls.__name__ not in groups]

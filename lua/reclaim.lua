@@ -15,6 +15,10 @@ if (r[1] ~= 'queued' and r[1] ~= 'running') or r[2] ~= entry then
 end
 if r[1] == 'queued' then
   redis.call('ZREM', timers, 'lease:' .. id)
+  -- Another sweeper was faster, and the run pauses before its next attempt: no entry carries it until then.
+  if entry == '' then
+    return { 'GONE' }
+  end
   local pending = redis.call('XPENDING', queue, group, entry, entry, 1)[1]
   if not pending then
     return { 'GONE' }

@@ -1,9 +1,9 @@
 -- release: the owner gives its run back, so that another worker goes on at once. It does not count as a loss.
--- keys: run log audit queue timers bell wake
+-- keys: run log audit effects snapshot queue timers bell wake
 -- args: id group agent fence cause
 -- reply: OK sequence | FENCED | CLOSED state
--- uses: clock int log bell enqueue dequeue
-local r = redis.call('HMGET', run, 'state', 'fence', 'sequence', 'attempt', 'entry', 'released')
+-- uses: clock int log bell enqueue dequeue ending
+local r = redis.call('HMGET', run, 'state', 'fence', 'sequence', 'attempt', 'entry', 'released', 'cancel_version')
 if r[6] == fence then
   return { 'OK', tonumber(r[3]) }
 end
@@ -12,6 +12,13 @@ if r[2] ~= fence then
 end
 if r[1] ~= 'running' then
   return { 'CLOSED', r[1] }
+end
+if r[7] then
+  -- A stop was asked for before its owner could notice, and a queued run is stopped at once: nobody else starts it for that.
+  local k = { run = run, log = log, audit = audit, effects = effects, snapshot = snapshot, queue = queue, timers = timers, bell = bell }
+  redis.call('HSET', run, 'released', fence, 'fence', '')
+  local last = end_run(k, id, group, now_ms(), tonumber(r[3]), 'cancelled')
+  return { 'OK', last }
 end
 local at, sequence, attempt = now_ms(), tonumber(r[3]) + 1, tonumber(r[4]) + 1
 write_event(log, audit, sequence, at, 'run.retrying', '{"attempt":' .. int(attempt) .. ',"cause":' .. cause .. '}')

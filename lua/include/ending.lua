@@ -1,17 +1,20 @@
 -- uses: int log dequeue bell
--- Mutating calls whose intention has no receipt: nobody knows whether they took effect.
-local function open_calls(effects)
-  local found, all = {}, redis.call('HGETALL', effects)
+-- Mutating calls of which nobody knows whether they took effect: how many, and those among them that the log does not say it of yet.
+local function doubtful_calls(effects)
+  local count, untold, all = 0, {}, redis.call('HGETALL', effects)
   for i = 1, #all, 2 do
-    local owner, record = string.match(all[i + 1], '^intent (%S+) %d+ (.*)$')
+    local status, owner, record = string.match(all[i + 1], '^(%S+) (%S+) %d+ (.*)$')
     -- Decoded for a name and a flag only: nothing that came through cjson is carried on as a payload.
-    local call = record and cjson.decode(record)
+    local call = (status == 'intent' or status == 'unresolved') and cjson.decode(record)
     if call and call.mutating then
-      found[#found + 1] = { id = all[i], tool = call.tool, owner = owner, record = record }
+      count = count + 1
+      if status == 'intent' then
+        untold[#untold + 1] = { id = all[i], tool = call.tool, owner = owner, record = record }
+      end
     end
   end
-  table.sort(found, function(a, b) return a.id < b.id end)
-  return found
+  table.sort(untold, function(a, b) return a.id < b.id end)
+  return count, untold
 end
 
 -- Ends a run: its last event, its state, the expiry of everything it owns, and what is still to be done for it, in one command.
@@ -22,8 +25,8 @@ end
 local function end_run(k, id, group, at, sequence, state, payload)
   local r = redis.call('HMGET', k.run, 'entry', 'retain_events', 'retain_run', 'listed_in', 'idempotency', 'fingerprint', 'cancel_version',
     'receipts')
-  local open = open_calls(k.effects)
-  for _, call in ipairs(open) do
+  local doubtful, untold = doubtful_calls(k.effects)
+  for _, call in ipairs(untold) do
     sequence = sequence + 1
     write_event(k.log, k.audit, sequence, at, 'tool.unresolved',
       '{"tool_call_id":' .. cjson.encode(call.id) .. ',"tool":' .. cjson.encode(call.tool) .. ',"why":"run_ended"}')
@@ -31,7 +34,7 @@ local function end_run(k, id, group, at, sequence, state, payload)
   end
   local disposition = ''
   if state == 'cancelled' then
-    disposition = (tonumber(r[8] or 0) > 0 or #open > 0) and 'cancelled_after_effect' or 'cancelled_before_effect'
+    disposition = (tonumber(r[8] or 0) > 0 or doubtful > 0) and 'cancelled_after_effect' or 'cancelled_before_effect'
     payload = '{"disposition":"' .. disposition .. '"}'
   elseif r[7] then
     disposition = 'already_terminal'
@@ -39,7 +42,7 @@ local function end_run(k, id, group, at, sequence, state, payload)
   sequence = sequence + 1
   write_event(k.log, k.audit, sequence, at, 'run.' .. state, payload)
   redis.call('HSET', k.run, 'state', state, 'sequence', int(sequence), 'finished_at', int(at), 'last_activity_at', int(at),
-    'disposition', disposition, 'unresolved', #open)
+    'disposition', disposition, 'unresolved', doubtful)
   redis.call('HDEL', k.run, 'entry', 'lease_until', 'wait_id', 'wait_mode', 'wait_until', 'resume')
   dequeue(k.queue, group, r[1])
   local events_until, run_until = int(at + tonumber(r[2])), int(at + tonumber(r[3]))

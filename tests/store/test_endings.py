@@ -11,8 +11,9 @@ from reattach.core.errors import (
     RunNotFound,
 )
 from reattach.store import Lease, Store
+from reattach.store.scripts import GROUP, load_scripts
 
-from ..support.drive import create, draft, start
+from ..support.drive import claim, create, draft, start
 from .hands import NOBODY, call, log, lost, receipt, types
 
 
@@ -99,3 +100,55 @@ async def test_a_lease_is_only_its_fence(store: Store) -> None:
         await store.work.append(forged, 1, [draft("step.done", {})])
     with pytest.raises(LeaseLost):
         await store.work.finish(forged, state="succeeded")
+
+
+async def test_an_effect_its_owner_could_not_tell_of_counts_as_one_that_may_have_happened(store: Store) -> None:
+    """A tool that timed out before the stop: the run was not cancelled before its effect, and the record counts it."""
+    hand = await start(store)
+    await store.work.intend(hand.lease, call())
+    await store.work.commit(hand.lease, receipt(status="unresolved", receipt_id=None, result_version=None, result=None), why="timeout")
+    await store.runs.cancel(hand.run_id, by="me", reason=None, key=None, fingerprint="")
+    assert (await hand.finish("cancelled")).disposition == "cancelled_after_effect"
+    assert (await store.runs.load(hand.run_id)).unresolved == 1
+    assert (await types(store, hand.run_id)).count("tool.unresolved") == 1
+
+
+async def test_an_effect_the_next_owner_found_unresolved_counts_too(store: Store) -> None:
+    """Its first owner died, the second one saw that nobody knows, then the run ended: an operator has to look at it."""
+    hand = await start(store)
+    await store.work.intend(hand.lease, call())
+    await lost(store, hand)
+    again = await claim(store)
+    await store.work.intend(again.lease, call())
+    await again.finish()
+    record = await store.runs.load(hand.run_id)
+    assert (record.state, record.unresolved) == ("succeeded", 1)
+
+
+async def test_a_run_given_back_after_a_cancel_request_is_cancelled_at_once(store: Store) -> None:
+    """The owner had not noticed the request: the run does not wait in the queue for somebody to start it and stop it."""
+    hand = await start(store)
+    await store.work.intend(hand.lease, call())
+    await store.runs.cancel(hand.run_id, by="me", reason=None, key=None, fingerprint="")
+    for _ in range(2):
+        await store.work.release(hand.lease, cause="drain")
+    assert (await types(store, hand.run_id))[-3:] == ["run.cancel_requested", "tool.unresolved", "run.cancelled"]
+    assert await store.work.take("support", "c") == []
+    with pytest.raises(LeaseLost):
+        await hand.renew()
+
+
+async def test_a_slow_sweeper_leaves_a_run_alone_that_pauses_before_its_retry(store: Store) -> None:
+    """Two sweepers saw the same dead owner; when the slower one reads what carries the run, nothing does."""
+    await create(store)
+    for pause in (0, 60_000):
+        delivery = (await store.work.take("support", "c"))[0]
+        claimed = await store.work.claim(delivery, consumer="c", worker="c", max_losses=3, backoff_ms=60_000)
+        assert claimed is not None
+        keys, ask = store.keys.of_run(delivery.run_id, "support"), (delivery.run_id, GROUP, "support")
+        await store.door.call("HSET", keys["run"], "lease_until", 1)
+        reply = await store.door.run(load_scripts()["reclaim"], keys, *ask, delivery.entry, 1000)
+        assert (reply.word, reply.integer(1)) == ("RETRY", pause)
+    slow = await store.door.run(load_scripts()["reclaim"], keys, *ask, "", 1000)
+    assert slow.word == "GONE"
+    assert (await types(store, delivery.run_id)).count("run.retrying") == 2

@@ -35,7 +35,7 @@ _MARGIN: Final = 5.0
 def dev(settings: Settings, agents: str) -> None:
     """Start everything: an embedded server, the API, a worker with your agents, or with the demo's.
 
-        reattach dev                                  the demo: agent support, input {"ticket": 981}
+        reattach dev                                  the demo: agents support and refund, input {"ticket": 981}
         reattach dev shop.agents:agents               your agents
         reattach dev --port 0 --data /tmp/try         any free port, data elsewhere
         reattach dev --redis redis://localhost:6379   with a Redis of your own

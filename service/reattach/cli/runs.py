@@ -49,7 +49,7 @@ def runs() -> None:
 @click.option("--state", "in_state", type=click.Choice(get_args(State)), help="Only runs in this state.")
 @click.option("--session", "session_id", metavar="ID", help="Only runs of this session.")
 @click.option("--agent", metavar="NAME", help="Only runs of this agent.")
-@click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="Most runs to list.")
+@click.option("--limit", type=click.IntRange(1, 1000), metavar="N", default=20, show_default=True, help="Most runs to list.")
 @click.option("--before", metavar="RUN", help="Only runs older than this one: the last of the page before.")
 @_json
 @with_settings(STORE)

@@ -39,7 +39,8 @@ def work(settings: Settings, agents: str, ready_fd: int | None) -> None:
         reattach work shop.agents:agents --redis redis://cache:6379/0 --concurrency 50
 
     Start as many as you like, anywhere; a worker that dies is replaced by the others. The first Ctrl-C (or SIGTERM) takes no new runs
-    and gives those under way --grace seconds; the second hands them over now; the third ends at once.
+    and gives those under way --grace seconds; the second hands them over now; the third ends at once. It listens nowhere: --host, --port
+    and what else is the API's changes nothing here.
     """
     start_logs(settings, quiet=ready_fd is not None)
     try:

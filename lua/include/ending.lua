@@ -19,8 +19,8 @@ end
 
 -- Ends a run: its last event, its state, the expiry of everything it owns, and what is still to be done for it, in one command.
 -- An effect that may have happened is named `tool.unresolved` first, and a cancelled run that has one was not cancelled before it.
--- The log keeps the long expiry until the terminal snapshot is stored: `checkpoint` shortens it then, so that a text that only its
--- deltas carry is never lost because nobody was there to fold it.
+-- The log lives as long as the record until the terminal snapshot is stored: `checkpoint` shortens it then, so that a text that only
+-- its deltas carry is never lost because nobody was there to fold it, however short the run's retention is.
 -- `k` has the keys run log audit effects snapshot queue timers bell; the caller has passed every guard. Returns sequence, disposition.
 local function end_run(k, id, group, at, sequence, state, payload)
   local r = redis.call('HMGET', k.run, 'entry', 'retain_events', 'retain_run', 'listed_in', 'idempotency', 'fingerprint', 'cancel_version',
@@ -46,7 +46,7 @@ local function end_run(k, id, group, at, sequence, state, payload)
   redis.call('HDEL', k.run, 'entry', 'lease_until', 'wait_id', 'wait_mode', 'wait_until', 'resume')
   dequeue(k.queue, group, r[1])
   local events_until, run_until = int(at + tonumber(r[2])), int(at + tonumber(r[3]))
-  redis.call('PEXPIREAT', k.log, events_until)
+  redis.call('PEXPIREAT', k.log, run_until)
   redis.call('PEXPIREAT', k.audit, events_until)
   redis.call('PEXPIREAT', k.run, run_until)
   redis.call('PEXPIREAT', k.effects, run_until)

@@ -1,5 +1,8 @@
 """What an ended run leaves behind, and when it goes."""
 
+import pytest
+
+from reattach.core.errors import InternalError
 from reattach.core.run import Retention
 from reattach.store import Store
 
@@ -80,6 +83,30 @@ async def test_the_log_is_kept_until_the_terminal_snapshot_is_stored(store: Stor
     await fresh.close()
     assert after.messages == before.messages
     assert (await store.runs.read(hand.run_id)).bounds.earliest_sequence == 5
+
+
+async def test_no_retention_is_too_short_for_the_terminal_snapshot(store: Store) -> None:
+    """A run whose events expire before anybody folded them still has its snapshot, for as long as its record lives."""
+    hand = await start(store, retention=Retention(deltas_ms=100, events_ms=100, run_ms=60_000))
+    await hand.finish(outcome={"answer": 42})
+
+    async def audit_gone() -> bool:
+        return await ttl(store, store.keys.audit(hand.run_id)) == -2
+
+    await wait_until(audit_gone, "the events to expire", timeout=5)
+    snapshot = await store.runs.snapshot(hand.run_id)
+    assert (snapshot.state, snapshot.outcome and bytes(snapshot.outcome)) == ("succeeded", b'{"answer":42}')
+    assert await store.events.after(hand.run_id, 0, 100) == []
+    assert (await store.runs.read(hand.run_id)).bounds.earliest_sequence == snapshot.sequence + 1
+
+
+async def test_a_log_that_was_deleted_is_said_to_be(store: Store) -> None:
+    """Whoever deletes a live run's log by hand gets an error about it, not a reader that never comes back."""
+    hand = await start(store)
+    await store.door.call("DEL", store.keys.log(hand.run_id))
+    with pytest.raises(InternalError, match="log was lost"):
+        await store.runs.snapshot(hand.run_id)
+    await store.door.call("DEL", store.keys.run(hand.run_id), store.keys.audit(hand.run_id))
 
 
 async def test_a_live_log_is_trimmed_only_as_far_as_it_is_covered(store: Store) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from ..core.errors import RunNotFound
+from ..core.errors import InternalError, RunNotFound
 from ..core.fold import Fold
 from ..core.ids import is_run_id
 from ..core.run import RunRecord, bounds
@@ -56,6 +56,7 @@ class Checkpoints:
 
         Raises:
             RunNotFound: There is no such run.
+            InternalError: Its log was deleted before it was folded.
             StoreUnavailable: Redis cannot be reached.
         """
         if not is_run_id(run_id):
@@ -79,6 +80,8 @@ class Checkpoints:
                 fold.apply(to_event(entry))
             if fold.sequence >= record.sequence:
                 break
+            if not reply.values[3] and not reply.values[4]:
+                raise InternalError("this run's log was lost: events between its last stored fold and its record are gone")
         first = bounds(record, log_first=reply.integer(1) or None, audit_first=reply.integer(2) or None)
         if fold.sequence - read_from >= _WORTH_STORING or (record.terminal and not record.sealed):
             await self.store(record.run_id, fold)

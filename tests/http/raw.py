@@ -28,6 +28,22 @@ class Raw:
         lines = [f"{method} {path} HTTP/{version}", "Host: localhost", *headers]
         self.send("\r\n".join([*lines, "", ""]).encode() + body)
 
+    def abort(self) -> None:
+        """Leave with a reset, without reading what is there."""
+        self._writer.transport.abort()
+
+    def body(self) -> bytes:
+        """The body seen so far, without its chunks' headers; what is left of a torn one at the end is kept."""
+        head, _, rest = self.seen.partition(b"\r\n\r\n")
+        if b"transfer-encoding: chunked" not in head.lower():
+            return rest
+        found, at = list[bytes](), 0
+        while (end := rest.find(b"\r\n", at)) >= 0:
+            size = int(rest[at:end], 16)
+            found.append(rest[end + 2 : end + 2 + size])
+            at = end + 4 + size
+        return b"".join(found)
+
     async def until(self, text: bytes, *, timeout: float = 5) -> bytes:
         """Read until `text` was seen or the connection ended; everything seen."""
         async with asyncio.timeout(timeout):

@@ -95,6 +95,8 @@ class EventStream:
 
     async def _deliver(self) -> bool:
         """Write what comes after the cursor; whether the run's last event was written, so that the body may be completed."""
+        if self._wire.lost:
+            return False  # before there was a task to cancel: nobody would ever end it
         self._following = asyncio.current_task()
         try:
             await deliver(self._service.hub, self.run_id, self._after, self)

@@ -8,6 +8,7 @@ server and stream matters.
 import socket
 import struct
 from collections.abc import Callable, MutableMapping
+from contextlib import suppress
 from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
@@ -72,9 +73,16 @@ class Wire:
         if self._cycle.scope["http_version"] == "1.0":
             # Such a client knows no chunks, its body ends with the connection; uvicorn would send chunks all the same.
             self._cycle.chunked_encoding = self._chunked = False
+        if _USER_TIMEOUT is not None:
+            self._set(socket.IPPROTO_TCP, _USER_TIMEOUT, int(stall_timeout * 1000))
+
+    def _set(self, level: int, option: int, value: int | bytes) -> None:
         sock = self._transport.get_extra_info("socket")
-        if sock is not None and _USER_TIMEOUT is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
-            sock.setsockopt(socket.IPPROTO_TCP, _USER_TIMEOUT, int(stall_timeout * 1000))
+        if self.lost or sock is None or sock.family not in (socket.AF_INET, socket.AF_INET6):
+            return
+        # The client may have left a moment ago, before anybody was told: then there is no socket any more (uvloop: ValueError).
+        with suppress(OSError, ValueError):
+            sock.setsockopt(level, option, value)
 
     def write(self, body: bytes) -> bool:
         """Write a part of the body, whole: nothing else can come between its bytes. Never waits; whether the client can take more now."""
@@ -117,12 +125,9 @@ class Wire:
 
     def abort(self) -> None:
         """End the connection at once, with a reset: what was not taken yet is dropped."""
-        if self.lost:
-            return
-        sock = self._transport.get_extra_info("socket")
-        if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-        self._transport.abort()
+        if not self.lost:
+            self._set(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            self._transport.abort()
 
 
 class WireProtocol(HttpToolsProtocol):

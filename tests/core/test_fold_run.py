@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from reattach.core.event import Event
@@ -125,7 +126,7 @@ def test_a_stored_fold_of_a_later_version_is_read() -> None:
     """Members that this version does not know are ignored; damage is noticed."""
     assert Fold.load(b'{"sequence":7,"run":{"state":"running","mood":"good"},"new":[1]}').sequence == 7
     for damaged in (b"", b"{}", b'{"sequence":"7","run":{}}'):
-        with pytest.raises(ValueError):
+        with pytest.raises(msgspec.DecodeError):
             Fold.load(damaged)
 
 

@@ -20,9 +20,11 @@ async def _decided(call: Call, run_id: str, seconds: float) -> Snapshot:
     while True:
         snapshot = await call.service.store.runs.snapshot(run_id)
         left = end - monotonic()
-        if snapshot.state in TERMINAL_STATES or left <= 0 or call.service.hub.closing:
+        if snapshot.state in TERMINAL_STATES or left <= 0:
             return snapshot
-        await call.news(run_id, snapshot.sequence, left)
+        if await call.news(run_id, snapshot.sequence, left) <= snapshot.sequence:
+            # The time is over, or news cannot be waited for now: look once more, but do not spin.
+            end = 0.0
 
 
 async def cancel_run(call: Call) -> ASGIApp:

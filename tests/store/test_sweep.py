@@ -171,3 +171,23 @@ async def test_retries_are_spaced(store: Store) -> None:
 
     await wait_until(requeued, "the pause to end", timeout=5)
     await store.runs.cancel(run_id, by="me", reason=None, key=None, fingerprint="")
+
+
+async def test_a_remembered_fold_of_a_lost_history_is_not_continued(store: Store) -> None:
+    """A failover lost the last events and the run grew past them since: the snapshot is of what the log has, not of what was remembered."""
+    hand = await start(store)
+    await hand.emit(("message.started", {"message_id": "m", "role": "assistant"}), ("message.delta", {"message_id": "m", "text": "lost"}))
+    await store.runs.snapshot(hand.run_id)
+    other = await Store.open(store.settings)
+    for key in (other.keys.log(hand.run_id), other.keys.audit(hand.run_id)):
+        await other.door.call("XDEL", key, "4-0")
+    payload = '{"message_id":"m","text":"kept"}'
+    await other.door.call("DEL", other.keys.log(hand.run_id))
+    for event in (await other.events.after(hand.run_id, 0, 10))[:3]:
+        await other.door.call(
+            "XADD", other.keys.log(hand.run_id), f"{event.sequence}-0", "type", event.type, "at", event.at, "payload", event.payload
+        )
+    await other.door.call("XADD", other.keys.log(hand.run_id), "4-0", "type", "message.delta", "at", "1", "payload", payload)
+    await other.close()
+    snapshot = await store.runs.snapshot(hand.run_id)
+    assert bytes(snapshot.messages[0].content) == b'[{"type":"text","text":"kept"}]'

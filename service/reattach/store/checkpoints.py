@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from ..core.errors import InternalError, RunNotFound
+from ..core.event import Event
 from ..core.fold import Fold
 from ..core.ids import is_run_id
 from ..core.run import RunRecord, bounds
@@ -39,7 +40,7 @@ class Checkpoints:
         self._door = door
         self._keys = keys
         self._scripts = load_scripts()
-        self._recent: OrderedDict[str, Fold] = OrderedDict()
+        self._recent: OrderedDict[str, tuple[Fold, Event]] = OrderedDict()
 
     async def snapshot(self, run_id: str) -> Snapshot:
         """The snapshot at the run's latest sequence.
@@ -62,36 +63,43 @@ class Checkpoints:
         if not is_run_id(run_id):
             raise RunNotFound()
         # Taken out while it is advanced, so that two requests never advance one fold at once.
-        fold = self._recent.pop(run_id, None) or Fold()
+        fold, last = self._recent.pop(run_id, None) or (Fold(), None)
         read_from = fold.sequence
         while True:
-            reply = await self._door.run(self._scripts["read"], self._keys.of_run(run_id), fold.sequence, _PAGE)
+            # The last event that was folded is read again: a store that came back without it (a restore, a failover that lost writes) may
+            # have grown past it since, with another history.
+            after = fold.sequence if last is None else last.sequence - 1
+            reply = await self._door.run(self._scripts["read"], self._keys.of_run(run_id), after, _PAGE)
             if reply.word == "GONE":
                 raise RunNotFound()
             record = to_record(pairs(reply.values[0]))
-            if record.sequence < fold.sequence:
-                # The store went back (a restore, a failover that lost writes): what we remembered is of a history that is no more.
-                fold, read_from = Fold(), 0
-                continue
+            events = [to_event(entry) for entry in reply.values[4]]
             if reply.values[3]:
-                fold = Fold.load(reply.values[3])
+                fold, last = Fold.load(reply.values[3]), None
                 read_from = fold.sequence
-            for entry in reply.values[4]:
-                fold.apply(to_event(entry))
+            elif last is not None:
+                if events[:1] != [last]:
+                    fold, last, read_from = Fold(), None, 0
+                    continue
+                events = events[1:]
+            for event in events:
+                fold.apply(event)
+                last = event
             if fold.sequence >= record.sequence:
                 break
-            if not reply.values[3] and not reply.values[4]:
+            if not reply.values[3] and not events:
                 raise InternalError("this run's log was lost: events between its last stored fold and its record are gone")
         first = bounds(record, log_first=reply.integer(1) or None, audit_first=reply.integer(2) or None)
         if fold.sequence - read_from >= _WORTH_STORING or (record.terminal and not record.sealed):
             await self.store(record.run_id, fold)
-        self._remember(run_id, fold)
+        if last is not None:
+            self._remember(run_id, fold, last)
         return Folded(record=record, fold=fold, earliest_sequence=first.earliest_sequence)
 
-    def _remember(self, run_id: str, fold: Fold) -> None:
-        known = self._recent.get(run_id)
+    def _remember(self, run_id: str, fold: Fold, last: Event) -> None:
+        known, _ = self._recent.get(run_id) or (None, None)
         if known is None or known.sequence < fold.sequence:
-            self._recent[run_id] = fold
+            self._recent[run_id] = fold, last
             self._recent.move_to_end(run_id)
         while len(self._recent) > _KEPT:
             self._recent.popitem(last=False)

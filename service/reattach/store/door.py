@@ -165,7 +165,7 @@ class BlockingReader:
                     # know that the server may be another one since.
                     self._client.connection = await self._client.connection_pool.get_connection()
             return await self._client.execute_command(*command)
-        except (RedisError, OSError, AttributeError) as e:
+        except (RedisError, OSError, AttributeError, RuntimeError) as e:
             await self.close()
             raise translate(named(e)) from e
 

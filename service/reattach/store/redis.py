@@ -67,8 +67,11 @@ def is_passing(error: Exception) -> bool:
 
 
 def named(error: Exception) -> Exception:
-    """A lost connection under its own name: in Python 3.12 and 3.13 writing to a transport that just closed is an AttributeError."""
-    if isinstance(error, AttributeError) and error.name == "_add_writer":
+    """A lost connection under its own name: writing to a transport that just closed is an AttributeError in Python 3.12 and 3.13, a
+    RuntimeError in uvloop.
+    """
+    closed = isinstance(error, RuntimeError) and str(error).endswith("the handler is closed")
+    if closed or (isinstance(error, AttributeError) and error.name == "_add_writer"):
         return RedisConnectionError("the connection was lost while a command was written")
     return error
 

@@ -130,7 +130,7 @@ class Work:
                 if status == b"answered":
                     answers[field[5:]] = stored
             else:
-                effects[field] = decode_effect(stored)
+                effects[field] = _effect(status, stored)
         resumed = stored_run.get("resumed") == b"1"
         return Claim(lease=lease, record=to_record(stored_run), effects=effects, answers=answers, resumed=resumed)
 
@@ -209,7 +209,7 @@ class Work:
             case "CANCELLED":
                 return Intended(kind="cancelled", effect=None, sequence=0)
             case "RECEIPT" | "FAILED" | "UNRESOLVED":
-                effect = decode_effect(reply.values[0])
+                effect = _effect(_KINDS[reply.word].encode(), reply.values[0])
                 if effect.tool != call.tool:
                     raise Nondeterminism(f"call id {call.call_id} was {effect.tool} in an earlier attempt, now it is {call.tool}")
                 return Intended(kind=_KINDS[reply.word], effect=effect, sequence=0)
@@ -226,7 +226,10 @@ class Work:
         """
         self._check_id(call_id, "call_id")
         stored = await self._door.call("HGET", self._keys.effects(run_id), call_id)
-        return None if stored is None else decode_effect(stored.split(b" ", 3)[3])
+        if stored is None:
+            return None
+        status, _, _, record = stored.split(b" ", 3)
+        return _effect(status, record)
 
     async def commit(self, lease: Lease, effect: Effect, *, why: str | None = None) -> Appended:
         """Record what became of a tool call: status ``receipt``, ``failed``, or ``unresolved`` where its owner itself cannot tell.
@@ -361,3 +364,8 @@ class Work:
     def _check_id(text: str, what: str) -> None:
         if _ID.fullmatch(text) is None or text.startswith("wait:"):
             raise InvalidRequest(f"{what} is 1 to 128 characters of A-Z a-z 0-9 _ . : # / @ - and does not begin with wait:", field=what)
+
+
+def _effect(status: bytes, record: bytes) -> Effect:
+    """An effect as it stands: the word before its record is newer than the record, which a script cannot rewrite."""
+    return msgspec.structs.replace(decode_effect(record), status=status.decode())

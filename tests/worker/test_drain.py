@@ -130,3 +130,31 @@ async def test_a_handler_that_does_not_stop_is_left_behind(store: Store, workers
     await worker.close()
     assert await outcome(store, run_id) == 2
     assert await payloads(store, run_id, "step.done") == [{"attempt": 2}]
+
+
+@agents.agent("clinging")
+async def clinging(run: Run) -> Any:
+    """Its tool does not stop when it should, in its first attempt."""
+
+    async def tool() -> str:
+        until = time.monotonic() + 4
+        while run.attempt == 1 and time.monotonic() < until:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(until - time.monotonic())
+        return "done"
+
+    return (await run.effect("a.cling", tool, on_unresolved="retry")).result
+
+
+async def test_a_tool_that_does_not_stop_does_not_hold_the_worker(store: Store, workers: Callable[..., Any]) -> None:
+    """A mutating one is given the whole grace; then its run is left to the lease, and its effect to the next attempt's policy."""
+    worker = await workers(agents, grace=0.5)
+    run_id = await submit(store, "clinging")
+    await says(store, run_id, "tool.requested")
+    began = time.monotonic()
+    await worker.close()
+    assert time.monotonic() - began < 3.5
+    await workers(agents)
+    assert await outcome(store, run_id) == "done"
+    assert [p["cause"] for p in await payloads(store, run_id, "run.retrying")] == ["worker_lost"]
+    assert "tool.unresolved" in await types(store, run_id)

@@ -38,6 +38,7 @@ Policy = Literal["stop", "retry"] | Callable[..., Any]
 TOOL_PATTERN: Final = r"^[A-Za-z0-9_.:/-]{1,128}$"
 TOOL_ERROR: Final = "tool_error"
 TIMEOUT: Final = "timeout"
+UNWIND: Final = 1.0
 MOST_TRIES: Final = 2
 """Times one attempt runs the same call: once, and once more where ``"retry"`` or a probe says so."""
 
@@ -137,10 +138,12 @@ class Effects:
             await asyncio.wait([task for _, task in self._running.values()])
 
     async def close(self) -> None:
-        """Cancel whatever is under way."""
-        for _, task in self._running.values():
+        """Cancel whatever is under way, and leave behind what does not stop soon."""
+        tasks = [task for _, task in self._running.values()]
+        for task in tasks:
             task.cancel()
-        await self.idle()
+        if tasks:
+            await asyncio.wait(tasks, timeout=UNWIND)
 
     async def idle(self) -> None:
         """Wait until no call is under way."""

@@ -181,6 +181,8 @@ class Hold:
         """
         pause = 0.05
         while True:
+            if self.lost:  # a tool that outlived its worker may end up here; it would be refused
+                raise Interrupt(Stop.LOST.name)
             try:
                 return await call()
             except StoreUnavailable:

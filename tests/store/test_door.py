@@ -1,6 +1,8 @@
 """The door: batching, cancellation, lost scripts, retries, translation of failures."""
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -10,10 +12,11 @@ import pytest
 from reattach.core.errors import InvalidRequest, StoreUnavailable
 from reattach.core.settings import Settings
 from reattach.store import Ring, Store
-from reattach.store.redis import Target, translate
+from reattach.store.redis import Target, named, translate
 from reattach.store.scripts import load_scripts
 
 from ..support.drive import create, start
+from ..support.processes import ROOT
 from ..support.waiting import wait_until
 
 
@@ -137,3 +140,12 @@ def test_every_script_declares_what_it_uses() -> None:
         body = script.text
         assert "KEYS[" not in body.split(f"-- {script.name}: ")[1], f"{script.name} reaches past its header"
         assert ":run:" not in body and "ra:" not in body
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="uvloop is not there")
+def test_a_write_to_a_connection_that_just_closed_is_an_outage() -> None:
+    """A worker or an API that took uvloop's error for a bug would die of a cut connection."""
+    # In a process of its own: uvloop keeps a pipe for as long as its process lives.
+    told = subprocess.run([sys.executable, "-m", "tests.store.closing"], cwd=ROOT, capture_output=True, text=True, timeout=30, check=True)
+    assert told.stdout.split() == ["RuntimeError", "StoreUnavailable"]
+    assert not isinstance(translate(named(RuntimeError("a bug"))), StoreUnavailable)

@@ -1,0 +1,1 @@
+"""Everything breaks at once, repeatably: ``python -m tests.chaos --seed 7``."""

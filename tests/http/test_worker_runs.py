@@ -261,8 +261,9 @@ async def test_failed_and_unresolved_calls(service: Service, store: Store) -> No
     await far.do("finish", state="failed", error={"code": "gave_up"})
 
 
-async def test_a_stop_reaches_a_worker_that_renews(service: Service, store: Store) -> None:
+async def test_a_stop_reaches_a_worker_that_renews(replicas: Replicas, store: Store) -> None:
     """At once, where it waits for it; every other answer carries it too, and the gate before a tool says cancelled."""
+    service = await replicas(lease=60.0)
     await drive.create(store)
     far = await claim(service)
     before = (await store.runs.load(far.run_id)).lease_until
@@ -273,7 +274,7 @@ async def test_a_stop_reaches_a_worker_that_renews(service: Service, store: Stor
 
     await wait_until(renewed, "the lease to be renewed, so that only the answer is held")
     assert (await service.client.post(f"/agent-runs/{far.run_id}/cancel")).status_code == 202
-    assert (await asyncio.wait_for(waiting, 1.0))["cancel_version"] == 1
+    assert (await asyncio.wait_for(waiting, 5))["cancel_version"] == 1
     assert (await far.append(1, ("step.done", {})))["cancel_version"] == 1
     assert (await far.do("intent", **NOTE))["kind"] == "cancelled"
     assert (await far.do("park", wait_id="w", reason="r"))["kind"] == "cancelled"

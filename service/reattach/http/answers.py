@@ -99,6 +99,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     max_reason: int
     max_page_events: int
     max_page_runs: int
+    max_batch: int
+    max_agents: int
     max_wait: float
     max_streams: int
     max_event_type: int

@@ -199,6 +199,8 @@ class Claims:
         except Exception as e:
             if not isinstance(e, ReattachError):
                 _log.exception("claims.failed", run_id=delivery.run_id)
+            # Before the refusal is told: who asks again must not find the run under way. A run that was claimed is not given back by this.
+            await self._return(delivery)
             waiter.fail(e)
             return
         if claim is None:
@@ -211,11 +213,7 @@ class Claims:
             await self._return(delivery)
             return None
         ask, handout = waiter.ask, Handout(delivery=delivery, fence=new_token())
-        try:
-            await self._check(delivery.run_id, ask)
-        except Forbidden:
-            await self._return(delivery)
-            raise
+        await self._check(delivery.run_id, ask)
         if ask.name is not None:
             handout = await self._store.handouts.keep(ask.name, handout)
             if handout.delivery != delivery:

@@ -10,6 +10,7 @@ from ..obs import metrics
 from .answers import Health, Limits, Readiness
 from .bodies import MAX_KEY, MAX_METADATA, MAX_PAGE_EVENTS, MAX_PAGE_RUNS, MAX_REASON, MAX_WAIT, NoQuery, deployment_retention
 from .service import Call, answer
+from .worker_bodies import MAX_AGENTS, MAX_BATCH
 
 
 async def show_limits(call: Call) -> ASGIApp:
@@ -26,6 +27,8 @@ async def show_limits(call: Call) -> ASGIApp:
         max_reason=MAX_REASON,
         max_page_events=MAX_PAGE_EVENTS,
         max_page_runs=MAX_PAGE_RUNS,
+        max_batch=MAX_BATCH,
+        max_agents=MAX_AGENTS,
         max_wait=MAX_WAIT,
         max_streams=settings.max_streams,
         max_event_type=MAX_TYPE,

@@ -4,7 +4,7 @@ import random
 from collections.abc import Container, Iterable, Sequence
 from typing import Final
 
-MOST_AGENTS: Final = 1000
+MOST_AGENTS: Final = 256
 """Agents that are remembered; what was asked for longest ago is forgotten first."""
 
 

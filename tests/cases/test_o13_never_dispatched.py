@@ -95,7 +95,7 @@ async def test_a_link_cut_at_every_command(
 async def test_an_api_killed_while_it_creates(
     launch: Launcher, service: Service, workers: Workers, admin: Admin, settings: Settings
 ) -> None:
-    """Kill -9 of the API at random moments of many POSTs; each retry elsewhere ends in exactly one run that becomes terminal."""
+    """Also O12 F: kill -9 of the API at random moments of many POSTs; each retry elsewhere ends in one run, which becomes terminal."""
     api = launch.api()
     keys: list[str] = []
     for turn in range(rounds(2)):

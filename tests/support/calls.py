@@ -4,6 +4,8 @@ from typing import Any
 
 import httpx
 
+from .waiting import wait_until
+
 ENDINGS = ("succeeded", "failed", "cancelled")
 
 
@@ -27,11 +29,30 @@ async def new_run_id(client: httpx.AsyncClient, agent: str = "support", run_inpu
     return response.json()["run_id"]
 
 
+async def new_script(client: httpx.AsyncClient, *steps: list[Any], **more: Any) -> str:
+    """Create a run of the scripted agent (`agents`); its id."""
+    return await new_run_id(client, "script", {"steps": list(steps)}, **more)
+
+
 async def snapshot(client: httpx.AsyncClient, run_id: str, *, on: str = "") -> dict[str, Any]:
     """``GET /agent-runs/{id}``, which must work."""
     response = await client.get(f"{on}/agent-runs/{run_id}")
     assert response.status_code == 200, (response.status_code, response.text)
     return response.json()
+
+
+async def reaches(client: httpx.AsyncClient, run_id: str, state: str, *, timeout: float = 10) -> dict[str, Any]:
+    """Wait until a run is in a state; its snapshot.
+
+    Raises:
+        AssertionError: It did not come there in time.
+    """
+
+    async def there() -> dict[str, Any] | None:
+        shown = await snapshot(client, run_id)
+        return shown if shown["state"] == state else None
+
+    return await wait_until(there, f"{run_id} to be {state}", timeout=timeout)
 
 
 async def ended(client: httpx.AsyncClient, run_id: str, *, timeout: int = 20) -> dict[str, Any]:

@@ -50,7 +50,9 @@ class Readers:
             run_id = pairs(found[0][1]).get("run", b"").decode("utf-8", "replace") if found else ""
             if not is_run_id(run_id):
                 keys = {"queue": queue, "poison": self._keys.poison(tag, agent)}
-                await self._door.run(self._scripts["setaside"], keys, GROUP, entry)
+                reply = await self._door.run(self._scripts["setaside"], keys, GROUP, entry)
+                if reply.word == "OK":  # else another sweep was there first, and told
+                    _log.error("queue.entry_set_aside", agent=agent, shard=tag, entry=entry.decode(), kept_in=keys["poison"])
                 continue
             done += await self.reclaim(run_id, agent, entry)
         return done

@@ -8,13 +8,15 @@ from typing import Any
 import msgspec
 import pytest
 
+from reattach.core.ids import new_token
 from reattach.core.run import RunRecord
 from reattach.core.settings import Settings
 from reattach.http.auth import Action, Principal
 from reattach.http.claims import Claims
 from reattach.http.waiters import Ask
 from reattach.http.worker_bodies import MAX_AGENTS
-from reattach.store import Claim, Store
+from reattach.http.worker_facts import claim_name
+from reattach.store import Claim, Handout, Store
 
 from ..support import drive
 from ..support.factories import OwnRedis, Replicas
@@ -121,6 +123,19 @@ async def test_an_answer_that_was_lost_on_its_way(service: Service, store: Store
     again = await claim(service, claim_id="claim-0000000000001")
     assert (again.run_id, again.claim["run"]["attempt"]) == (run_id, 1)
     assert again.fence.encode() in raw.seen
+
+
+async def test_a_process_that_dies_between_two_steps_of_a_claim(service: Service, store: Store) -> None:
+    """What the claim shall be is written down before the run is claimed: asked again, another process finishes it at once."""
+    run_id = await drive.create(store)
+    [delivery] = await store.work.take("support", "http")
+    developer = Principal(tenant="dev", subject="developer")
+    name = claim_name(developer, "claim-0000000000001")
+    assert name is not None
+    handout = await store.handouts.keep(name, Handout(delivery=delivery, fence=new_token()))
+    far = await claim(service, wait=0, claim_id="claim-0000000000001")
+    assert (far.run_id, far.fence, far.claim["run"]["attempt"]) == (run_id, handout.fence, 1)
+    await far.do("finish", state="succeeded")
 
 
 async def test_an_outage_is_said(own_redis: OwnRedis, settings: Settings, replicas: Replicas) -> None:

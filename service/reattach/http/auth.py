@@ -45,7 +45,11 @@ class Authorizer(Protocol):
     """Decides what a principal may do. Other tenants' runs never get this far: they do not exist for the caller."""
 
     async def may(self, principal: Principal, action: Action, record: RunRecord | None) -> bool:
-        """Whether the principal may do this to this run (None: to no run in particular). Asked again while a stream is open."""
+        """Whether the principal may do this to this run (None: to no run in particular). Asked again while a stream is open.
+
+        ``work`` is asked for a worker in another language: without a run when it asks for one, then with the run it would be given, and
+        with everything it does to it.
+        """
         ...
 
 

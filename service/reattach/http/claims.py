@@ -8,6 +8,7 @@ this costs Redis one blocked connection.
 import asyncio
 import contextlib
 import random
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -26,6 +27,7 @@ CONSUMER: Final = "http"
 MOST_WAITING: Final = 1000
 LOOK_AROUND: Final = 60.0
 _LONGEST_LOOK: Final = 10.0
+_LONGEST_CLOSE: Final = 3.0
 _GONE: Final = "worker_gone"
 _log = structlog.get_logger("reattach.claims")
 
@@ -118,10 +120,16 @@ class Claims:
         self._stop_hints(None)
         for task in self._helpers:
             task.cancel()
-        # A take that is on its way is waited for: its run would wait a lease for a sweeper otherwise.
-        while pending := {*self._tasks, *([self._reader] if self._reader and not self._reader.done() else [])}:
-            await asyncio.wait(pending)
-        await asyncio.gather(*self._helpers, return_exceptions=True)
+        # A take that is on its way is waited for: its run would wait a lease for a sweeper otherwise. Not for ever, in an outage.
+        deadline = time.monotonic() + _LONGEST_CLOSE
+        while (pending := self._under_way()) and (left := deadline - time.monotonic()) > 0:
+            await asyncio.wait(pending, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+        for task in pending:
+            task.cancel()
+        await asyncio.gather(*self._helpers, *pending, return_exceptions=True)
+
+    def _under_way(self) -> set[asyncio.Task[None]]:
+        return self._tasks | ({self._reader} if self._reader is not None and not self._reader.done() else set())
 
     def _begin(self) -> None:
         if self._reader is not None or self._closing:

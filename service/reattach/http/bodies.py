@@ -81,7 +81,7 @@ class CancelRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class GiveInput(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An answer to a waiting run."""
 
-    wait_id: Annotated[str, Meta(min_length=1, max_length=128, description="The snapshot's waiting.wait_id.", examples=["wait_1"])]
+    wait_id: Annotated[str, Meta(min_length=1, max_length=128, description="The snapshot's waiting.wait_id.", examples=["approval_1"])]
     value: Annotated[Raw, Meta(description="The answer: any JSON value, kept byte for byte.", examples=[True])]
 
 

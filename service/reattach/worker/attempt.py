@@ -64,10 +64,14 @@ class Attempt:
             finally:
                 await self._unwind(handler)
         except Interrupt:
-            self._log.info("run.given_up", reason=self._reason())
+            self._tell_why()
         finally:
             if parts is not None:
                 await parts.close()
+
+    def _tell_why(self) -> None:
+        parked = self.hold.stop is Stop.PARKED
+        self._log.info("run.parked" if parked else "run.given_up", **({} if parked else {"reason": self._reason()}))
 
     async def hand_back(self) -> None:
         """Return the run to its queue without waiting for its handler. Nothing the handler still tries would be taken.
@@ -88,7 +92,7 @@ class Attempt:
     async def _conclude(self, handler: "asyncio.Task[Any]") -> None:
         stop = self.hold.stop
         if self.hold.lost:
-            self._log.info("run.given_up", reason=self._reason())
+            self._tell_why()
         elif stop is Stop.DRAIN and self.hold.told:
             await self.hand_back()
         else:

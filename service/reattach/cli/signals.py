@@ -22,7 +22,20 @@ _ONE_SIGNAL: Final = 0.5
 def run(main: Coroutine[Any, Any, None]) -> None:
     """Run a service to its end on the fast loop."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.get_loop().set_exception_handler(without_lost_connections)
         runner.run(main)
+
+
+def without_lost_connections(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Report what nobody caught, but for the end of a connection that nobody asked about.
+
+    Every asyncio stream keeps the way it ended for whoever waits for its close, which the Redis client does not do for a connection that
+    broke; whether that is reported depends on the order in which the garbage is collected. Whoever used the connection was told.
+    """
+    future = context.get("future")
+    if isinstance(context.get("exception"), ConnectionError) and not isinstance(future, asyncio.Task) and future is not None:
+        return
+    loop.default_exception_handler(context)
 
 
 @contextmanager

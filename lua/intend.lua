@@ -1,7 +1,7 @@
 -- intend: the gate before a tool runs: checks lease, cancel request and earlier tries, and records the intention.
 -- keys: run log audit effects bell
 -- args: id fence call again:int requested unresolved record
--- reply: GO sequence | RECEIPT record | FAILED record | UNRESOLVED record | CANCELLED version | FENCED | CLOSED state
+-- reply: GO sequence | RECEIPT record | FAILED record | UNRESOLVED record sequence | CANCELLED version | FENCED | CLOSED state
 -- uses: clock int log bell
 -- An entry of `effects` is "status fence sequence record"; only the record is anything but words to this script.
 local r = redis.call('HMGET', run, 'state', 'fence', 'sequence', 'cancel_version')
@@ -36,8 +36,9 @@ if status and again == 0 then
     redis.call('HSET', effects, call, 'unresolved ' .. owner .. ' ' .. int(sequence) .. ' ' .. stored)
     redis.call('HSET', run, 'sequence', int(sequence), 'last_activity_at', int(at))
     ring(bell, id)
+    known = sequence
   end
-  return { 'UNRESOLVED', stored }
+  return { 'UNRESOLVED', stored, tonumber(known) }
 end
 write_event(log, audit, sequence, at, 'tool.requested', requested)
 redis.call('HSET', effects, call, 'intent ' .. fence .. ' ' .. int(sequence) .. ' ' .. record)

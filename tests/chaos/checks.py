@@ -118,7 +118,7 @@ def _check_ending(tally: Tally, name: str, story: Story, snapshot: Snapshot) -> 
         "succeeded": True,
         "cancelled": story.job.cancel_after is not None,
         "failed worker_lost": snapshot.attempt >= MAX_LOSSES,
-        "failed effect_unresolved": "stop" in policies,
+        "failed effect_unresolved": "fail" in policies,
     }
     tally.expect(explained.get(end, False), f"{name}: {end} without a reason: {snapshot.error} after attempt {snapshot.attempt}")
     if snapshot.state == "succeeded":
@@ -150,7 +150,7 @@ def _check_effect(tally: Tally, name: str, effect: Effect, snapshot: Snapshot, p
     tally.unresolved += named
     tally.repeated += count > 1
     tally.expect(len(set(effect.lines)) <= 1, f"{label}: took effect under different keys {effect.lines}")
-    tally.expect(count <= 1 or (named > 0 and policy != "stop"), f"{label}: took effect {count} times, told {kinds}")
+    tally.expect(count <= 1 or (named > 0 and policy != "fail"), f"{label}: took effect {count} times, told {kinds}")
     tally.expect(count <= kinds.count("tool.requested"), f"{label}: took effect {count} times, requested {kinds.count('tool.requested')}")
     tally.expect(kinds.count("tool.completed") <= 1, f"{label}: completed twice")
     if "tool.completed" in kinds:

@@ -104,7 +104,7 @@ def _step(rng: random.Random, part: str, number: int, counters: dict[str, str], 
     match part:
         case "effect":
             path = str(folder / f"effect-{number}-{len(counters)}")
-            counters[path] = policy = rng.choice(["probe", "probe", "retry", "stop"])
+            counters[path] = policy = rng.choice(["probe", "probe", "retry", "fail"])
             options = {"on_unresolved": policy, "before": rng.choice([0, 0.2]), "after": rng.choice([0, 0.2, 0.5])}
             return ["effect", path, {**options, "thread": rng.random() < 0.2}]
         case "say":

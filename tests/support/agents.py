@@ -12,7 +12,8 @@
 ``block`` s            blocks the worker's loop, without ever yielding
 ``effect`` path {…}    a mutating tool that adds a line to the file at `path`: a counter outside the product. Options: ``before`` and
                        ``after`` (seconds around the line), ``thread`` (a sync tool), ``read_only``, ``timeout``, ``on_unresolved``
-                       (``stop``, ``retry``, or ``probe``: look for this call's line), ``call_id``, ``fail`` (raise after the line)
+                       (``stop``, ``retry``, ``fail``, or ``probe``: look for this call's line), ``call_id``, ``fail`` (raise after
+                       the line)
 ``together`` steps     its steps at the same time
 ``wait`` reason limit  ``run.wait_for``; the answer becomes part of the outcome
 ``die``                the process is gone on the next line

@@ -140,7 +140,7 @@ async def test_an_effect_without_receipt_is_settled_by_policy(
     assert (await store.runs.snapshot(run_id)).unresolved == ()
 
 
-@pytest.mark.parametrize(("policy", "finds"), [("stop", ""), ("probe", "error")])
+@pytest.mark.parametrize(("policy", "finds"), [("fail", ""), ("probe", "error")])
 async def test_an_effect_nobody_can_settle_stops_the_run(
     store: Store, workers: Callable[..., Any], tmp_path: Path, policy: str, finds: str
 ) -> None:

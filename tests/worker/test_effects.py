@@ -291,7 +291,7 @@ async def test_a_read_only_tool_that_times_out_failed(store: Store, workers: Cal
 async def test_a_mutating_tool_that_times_out_is_unresolved(store: Store, workers: Callable[..., Any]) -> None:
     """It may have happened: the run fails with that, and the snapshot lists it."""
     await workers(agents)
-    run_id = await submit(store, "slow", {})
+    run_id = await submit(store, "slow", {"on_unresolved": "fail"})
     assert (await error(store, run_id))["code"] == "effect_unresolved"
     assert [p["why"] for p in await payloads(store, run_id, "tool.unresolved")] == ["timeout"]
     snapshot = await store.runs.snapshot(run_id)

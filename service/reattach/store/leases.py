@@ -62,7 +62,7 @@ class Intended(msgspec.Struct, frozen=True, kw_only=True):
     """What the gate before a tool says.
 
     ``go``: run it. ``receipt`` / ``failed``: it ran; `effect` has what became of it. ``unresolved``: an owner died between
-    intention and receipt; nobody may run it unasked. ``cancelled``: the run shall stop.
+    intention and receipt; nobody may run it unasked; `sequence` is that of its ``tool.unresolved``. ``cancelled``: the run shall stop.
     """
 
     kind: Literal["go", "receipt", "failed", "unresolved", "cancelled"]

@@ -209,10 +209,12 @@ class Work:
             case "CANCELLED":
                 return Intended(kind="cancelled", effect=None, sequence=0)
             case "RECEIPT" | "FAILED" | "UNRESOLVED":
+                # Of an unresolved call: which tool.unresolved event it is about.
+                sequence = reply.integer(1) if reply.word == "UNRESOLVED" else 0
                 effect = _effect(_KINDS[reply.word].encode(), reply.values[0])
                 if effect.tool != call.tool:
                     raise Nondeterminism(f"call id {call.call_id} was {effect.tool} in an earlier attempt, now it is {call.tool}")
-                return Intended(kind=_KINDS[reply.word], effect=effect, sequence=0)
+                return Intended(kind=_KINDS[reply.word], effect=effect, sequence=sequence)
             case _:
                 self._owned(reply)
                 raise AssertionError("unreachable")

@@ -148,9 +148,9 @@ class Run:
                 then be the same too. 1 to 128 of ``A-Z a-z 0-9 _ . : # / @ -``.
             read_only: The tool changes nothing: it may run again, be interrupted, and does not count when a run is cancelled.
             timeout: Seconds the function may take. A mutating one that exceeds it is unresolved, since it may have happened.
-            on_unresolved: What to do when it is unknown whether an earlier try took effect: ``"stop"``, ``"retry"`` with the same
-                idempotency key, or a function that is called like `fn` and looks: it returns what `fn` would have, or None where nothing
-                happened.
+            on_unresolved: What to do when it is unknown whether an earlier try took effect: ``"stop"`` parks the run until a person says
+                what happened (``reattach runs resolve``), ``"retry"`` calls `fn` with the same idempotency key, ``"fail"`` raises. Or a
+                function that is called like `fn` and looks: it returns what `fn` would have, or None where nothing happened.
 
         Raises:
             EffectFailed: The function raised, now or in an earlier attempt.
@@ -159,9 +159,8 @@ class Run:
             Nondeterminism: An earlier attempt called something else under this id.
             InvalidRequest: An argument is not valid, or the result has no JSON form (the receipt is recorded all the same).
         """
-        effects = self._parts.effects
-        plan = effects.plan(name, fn, args, call_id=call_id, read_only=read_only, timeout=timeout, on_unresolved=on_unresolved)
-        return await effects.run(plan)
+        plan = self._parts.effects.plan(name, fn, args, call_id=call_id, read_only=read_only, timeout=timeout, on_unresolved=on_unresolved)
+        return await self._parts.carry_out(plan)
 
     async def wait_for(self, reason: str, *, prompt: str | None = None, timeout: float | None = None) -> Any:
         """Wait for an answer from outside, however long it takes, without holding a worker.

@@ -4,8 +4,11 @@ The intention is recorded before the function runs, in the same command that che
 before the receipt, the next attempt finds an intention without one: it may have happened. That is settled by policy, never by silently
 running it again:
 
-- ``"stop"``: the run fails with ``effect_unresolved``; a person has to look.
+- ``"stop"``: the run is parked, for as long as it takes, until a person who has looked says what happened (``reattach runs resolve``, or
+  ``POST …/inputs`` with a `core.verdict.Verdict`). It happened: that becomes the receipt. It did not: the tool runs again. Inside another
+  tool nothing can wait; there it is as ``"fail"``.
 - ``"retry"``: the function is called again, with the same idempotency key.
+- ``"fail"``: `EffectUnresolved` is raised, and the run fails with it unless the handler knows better.
 - a function: it is asked whether the effect is there. It is called like the tool's own function and returns what that would have
   returned; None or False means that it did not happen, and then the tool runs.
 
@@ -27,13 +30,15 @@ from ..core.receipt import Effect, EffectCall
 from .appender import Appender
 from .calling import call
 from .hold import Hold, Interrupt, Stop, current_call
+from .operator import Verdicts
+from .operator import to_receipt as receipt_of
 from .outcome import described, error_json
 from .receipt import Receipt, to_effect, to_receipt
 
 if TYPE_CHECKING:
     from ..store.work import Work
 
-Policy = Literal["stop", "retry"] | Callable[..., Any]
+Policy = Literal["stop", "retry", "fail"] | Callable[..., Any]
 
 TOOL_PATTERN: Final = r"^[A-Za-z0-9_.:/-]{1,128}$"
 TOOL_ERROR: Final = "tool_error"
@@ -60,9 +65,12 @@ class Plan(msgspec.Struct, kw_only=True):
 class Effects:
     """The tool calls of one run under one hold."""
 
-    def __init__(self, work: "Work", hold: Hold, appender: Appender, earlier: Mapping[str, Effect], *, max_bytes: int) -> None:
+    def __init__(
+        self, work: "Work", hold: Hold, appender: Appender, earlier: Mapping[str, Effect], verdicts: Verdicts, *, max_bytes: int
+    ) -> None:
         """Start from what earlier attempts recorded."""
         self._work, self._hold, self._appender, self._max_bytes = work, hold, appender, max_bytes
+        self._verdicts = verdicts
         self._known = dict(earlier)
         self._running: dict[str, tuple[Plan, asyncio.Task[Receipt]]] = {}
         self._count = 0
@@ -89,8 +97,8 @@ class Effects:
         """
         if re.fullmatch(TOOL_PATTERN[1:-1], tool) is None:
             raise InvalidRequest(f"a tool's name matches {TOOL_PATTERN}", field="tool")
-        if not callable(on_unresolved) and on_unresolved not in ("stop", "retry"):
-            raise InvalidRequest('on_unresolved is "stop", "retry" or a function', field="on_unresolved")
+        if not callable(on_unresolved) and on_unresolved not in ("stop", "retry", "fail"):
+            raise InvalidRequest('on_unresolved is "stop", "retry", "fail" or a function', field="on_unresolved")
         self._count += 1
         arguments = arguments or {}
         raw = to_json(arguments, max_bytes=self._max_bytes, what="arguments")
@@ -107,7 +115,8 @@ class Effects:
 
         Raises:
             EffectFailed: The function raised, now or in an earlier attempt.
-            EffectUnresolved: It is unknown whether it took effect, and the policy is to stop.
+            EffectUnresolved: It is unknown whether it took effect, and the policy does not settle it.
+            Undecided: Only a person can settle it.
             Interrupt: The handler must unwind. A mutating call that had begun goes on without it.
         """
         if current_call.get() is None:  # a tool within a tool that began before the gate closed must not wait for its own end
@@ -163,10 +172,9 @@ class Effects:
                 self._hold.saw(answer.sequence, 0)
                 return await self._execute(plan)
             case "unresolved":
-                return await self._resolve(plan, "the worker was lost before its receipt was recorded")
+                return await self._resolve(plan, "the worker was lost before its receipt was recorded", answer.sequence)
             case "cancelled":
-                self._hold.halt(Stop.CANCEL)
-                raise Interrupt(Stop.CANCEL.name)
+                self._hold.give_way(Stop.CANCEL)
             case "receipt" | "failed":
                 assert answer.effect is not None
                 return self._recorded(answer.effect)
@@ -215,31 +223,35 @@ class Effects:
         raise _failure(effect) from cause
 
     async def _time_out(self, plan: Plan) -> Receipt:
-        await self._commit(self._effect(plan, "unresolved", None), why=TIMEOUT)
-        return await self._resolve(plan, f"no answer within {plan.timeout:g} s")
+        sequence = await self._commit(self._effect(plan, "unresolved", None), why=TIMEOUT)
+        return await self._resolve(plan, f"no answer within {plan.timeout:g} s", sequence)
 
-    async def _resolve(self, plan: Plan, why: str) -> Receipt:
+    async def _resolve(self, plan: Plan, why: str, sequence: int) -> Receipt:
         unresolved = EffectUnresolved(
             f"whether {plan.call.tool} took effect is unknown: {why}", tool_call_id=plan.call.call_id, tool=plan.call.tool
         )
         if callable(plan.policy):
             try:
                 found = await call(plan.policy, plan.arguments, plan.key)
-            except Exception as e:
+            except (Exception, SystemExit) as e:  # a probe that exits must not end the worker, no more than a tool may
                 _log.warning("effect.probe_failed", **self._facts(plan), error=type(e).__name__)
                 raise unresolved from e
             if found is not None and found is not False:
                 return await self._succeed(plan, found)
         elif plan.policy == "stop":
-            raise unresolved
-        if plan.tries >= MOST_TRIES:
+            verdict = self._verdicts.on(plan.call, sequence, unresolved)
+            if verdict.happened:
+                return await self._succeed(plan, receipt_of(verdict))
+            return await self._intend(plan, again=True)
+        if plan.policy == "fail" or plan.tries >= MOST_TRIES:
             raise unresolved
         return await self._intend(plan, again=True)
 
-    async def _commit(self, effect: Effect, *, why: str | None = None) -> None:
+    async def _commit(self, effect: Effect, *, why: str | None = None) -> int:
         done = await self._hold.insist(lambda: self._work.commit(self._hold.lease, effect, why=why))
         self._known[effect.call_id] = effect
         self._hold.saw(done.sequence, done.cancel_version)
+        return done.sequence
 
     def _effect(self, plan: Plan, status: Literal["failed", "unresolved"], error: bytes | None) -> Effect:
         made = plan.call

@@ -31,7 +31,12 @@ class Waits:
         self._work, self._hold, self._answers = work, hold, answers
         self._appender, self._effects, self._output = appender, effects, output
         self._count = 0
+        self._closed = False
         self._lock = asyncio.Lock()
+
+    def close(self) -> None:
+        """The handler has ended: nothing it left running may park the run in place of its end."""
+        self._closed = True
 
     async def wait_for(self, reason: str, *, prompt: str | None, timeout: float | None) -> Any:
         """Park the run until it is answered; the answer.
@@ -42,6 +47,14 @@ class Waits:
         """
         wait_id = self._name(reason)
         return from_json(await self._pause(wait_id, reason=reason, prompt=prompt, seconds=timeout, sleep=False))
+
+    async def ask(self, wait_id: str, *, reason: str, prompt: str) -> bytes:
+        """Park the run until somebody answers a question that Reattach itself has; the answer's JSON text.
+
+        Raises:
+            Interrupt: The run is parked now, or must stop.
+        """
+        return await self._pause(wait_id, reason=reason, prompt=prompt, seconds=None, sleep=False)
 
     async def sleep(self, seconds: float, *, park: bool | None) -> None:
         """Sleep: in place when short, parked when long.
@@ -72,7 +85,7 @@ class Waits:
     async def _pause(self, wait_id: str, *, reason: str, prompt: str | None, seconds: float | None, sleep: bool) -> bytes:
         if seconds is not None and seconds <= 0:
             raise InvalidRequest("a limit is more than 0 seconds", field="timeout")
-        self._hold.check()
+        self._check()
         # In every pass, also when the answer is there: messages must split at the same places to be recognised.
         await self._output.split()
         if wait_id in self._answers:
@@ -84,17 +97,20 @@ class Waits:
             finally:
                 self._effects.gate.set()
 
+    def _check(self) -> None:
+        self._hold.check()
+        if self._closed:
+            raise Interrupt("ended")
+
     async def _park(self, wait_id: str, *, reason: str, prompt: str | None, seconds: float | None, sleep: bool) -> bytes:
         # Parking gives the lease up, so whatever needs it comes first.
         await self._effects.idle()
         await self._appender.flush()
-        self._hold.check()
+        self._check()
         limit = None if seconds is None else max(1, round(seconds * 1000))
         parked = await self._hold.insist(
             lambda: self._work.park(self._hold.lease, wait_id=wait_id, reason=reason, prompt=prompt, timeout_ms=limit, sleep=sleep)
         )
         if parked.kind == "answered":
             return parked.value or b"null"
-        stop = Stop.CANCEL if parked.kind == "cancelled" else Stop.PARKED
-        self._hold.halt(stop)
-        raise Interrupt(stop.name)
+        self._hold.give_way(Stop.CANCEL if parked.kind == "cancelled" else Stop.PARKED)

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from reattach import Agents, Run
-from reattach.store import Store
+from reattach.store import Lease, Parked, Store, Wake
+from reattach.store.work import Work
+from reattach.worker.worker import Worker
 
 from ..support.agents import agents as scripted
 from ..support.agents import count
@@ -198,3 +200,30 @@ async def test_cancel_races_the_start(store: Store, workers: Callable[..., Any],
             str(snapshot.cancel.disposition)
         ]
         assert count(counter) == expected, (snapshot.state, snapshot.cancel)
+
+
+async def test_a_request_that_only_parking_tells_of_cancels(
+    store: Store, workers: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The hint was lost and the request came a moment before the wait: the run is cancelled, not failed by its own interruption."""
+    heard, park = Worker._heard, Work.park  # pyright: ignore[reportPrivateUsage]
+
+    def deaf(self: Worker, wake: Wake) -> None:
+        heard(self, Wake(wake.work, frozenset(), wake.everything))
+
+    async def overtaken(self: Work, lease: Lease, **about: Any) -> Parked:
+        await cancel(store, lease.run_id)
+        return await park(self, lease, **about)
+
+    monkeypatch.setattr(Worker, "_heard", deaf)
+    monkeypatch.setattr(Work, "park", overtaken)
+    own = Agents()
+
+    @own.agent("asks")
+    async def asks(run: Run) -> None:
+        await run.wait_for("approval")
+
+    await workers(own)
+    snapshot = await ends(store, await submit(store, "asks"))
+    assert (snapshot.state, snapshot.cancel.disposition) == ("cancelled", "cancelled_before_effect")
+    assert "run.waiting" not in await types(store, snapshot.run_id)

@@ -151,6 +151,15 @@ class Hold:
         if self.lost:
             self._refuse()
 
+    def give_way(self, reason: Stop) -> NoReturn:
+        """`halt`, and unwind whoever learned of the reason: the store has said it before anybody else did.
+
+        Raises:
+            Interrupt: Always.
+        """
+        self.halt(reason)
+        self._refuse()
+
     def _refuse(self) -> NoReturn:
         if asyncio.current_task() is self._handler:
             self._tell()

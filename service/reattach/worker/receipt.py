@@ -66,8 +66,8 @@ def to_effect(run_id: str, call: EffectCall, value: Any, max_bytes: int) -> tupl
         status="receipt",
         mutating=call.mutating,
         arguments=call.arguments,
-        receipt_id=facts.receipt_id or f"receipt_{digest(run_id, call.call_id)[:20]}",
-        result_version=facts.result_version,
+        receipt_id=_text(facts.receipt_id) or f"receipt_{digest(run_id, call.call_id)[:20]}",
+        result_version=_text(facts.result_version),
         result=result,
     )
     return effect, problem
@@ -76,8 +76,11 @@ def to_effect(run_id: str, call: EffectCall, value: Any, max_bytes: int) -> tupl
 def _named(result: bytes | None) -> Receipt:
     """The members of an object that name a receipt; a database's number is as good as a text."""
     members: Any = from_json(result) if result is not None and result[:1] == b"{" else {}
-    return Receipt(receipt_id=_text(members.get("receipt_id")) or "", result_version=_text(members.get("result_version")))
+    return Receipt(receipt_id=members.get("receipt_id"), result_version=members.get("result_version"))
 
 
 def _text(member: object) -> str | None:
-    return str(member) if isinstance(member, str | int) and not isinstance(member, bool) else None
+    """What is recorded must be readable for the next attempt, whatever a function put where a name belongs: the effect has happened."""
+    if not isinstance(member, str | int) or isinstance(member, bool):
+        return None
+    return str(member).encode("utf-8", "replace").decode()

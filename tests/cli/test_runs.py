@@ -1,4 +1,4 @@
-"""``reattach runs``: list, show and cancel, for people and for programs."""
+"""``reattach runs``: list, show, cancel and resolve, for people and for programs."""
 
 import asyncio
 import json
@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from reattach.core.event import Draft
+from reattach.core.receipt import Effect, EffectCall
 from reattach.core.settings import Settings
+from reattach.core.verdict import REASON, question_id
 from reattach.store import Store
 
 from ..support.drive import Hand, create, start
@@ -117,9 +119,81 @@ async def _note(hand: Hand) -> None:
     await hand.store.work.append(hand.lease, hand.batch, [Draft("step.done", b"{}")])
 
 
-@pytest.mark.parametrize("command", ["show", "cancel"])
-def test_a_run_that_does_not_exist(settings: Settings, command: str) -> None:
+async def asks(store: Store, call_id: str = "call_1") -> str:
+    """A run that waits for a person's word on a tool call, as its worker leaves it."""
+    hand = await start(store)
+    call = EffectCall(call_id=call_id, tool="cards.refund", arguments=b"{}", mutating=True)
+    await store.work.intend(hand.lease, call)
+    effect = Effect(call_id=call_id, tool=call.tool, status="unresolved", mutating=True)
+    done = await store.work.commit(hand.lease, effect, why="timeout")
+    await store.work.park(hand.lease, wait_id=question_id(call_id, done.sequence), reason=REASON, prompt="Did it?", timeout_ms=None)
+    return hand.run_id
+
+
+async def answers(store: Store, run_id: str) -> list[Any]:
+    """Who answered what."""
+    log = await store.events.after(run_id, 0, 100)
+    return [json.loads(e.payload)["value"] for e in log if e.type == "input.received"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "value"),
+    [
+        (["--done"], {"happened": True}),
+        (
+            ["--done", "--receipt", "re_1", "--version", "t:v2", "--result", '{"n": 1}'],
+            {"happened": True, "receipt_id": "re_1", "result_version": "t:v2", "result": {"n": 1}},
+        ),
+        (["--not-done"], {"happened": False}),
+    ],
+)
+async def test_a_tool_call_is_settled(store: Store, run: Run, arguments: list[str], value: dict[str, Any]) -> None:
+    """The verdict is what the run's worker goes on from; it is asked for once."""
+    run_id = await asks(store, "pay/1")
+    (answer,) = run("resolve", run_id, "pay/1", *arguments)
+    assert (answer["run_id"], answer["sequence"]) == (run_id, 6)
+    assert await answers(store, run_id) == [value]
+    assert (await store.runs.load(run_id)).state == "queued"
+
+
+async def test_a_person_is_told_what_their_word_did(store: Store, settings: Settings) -> None:
+    """What is asked is shown; what was said is repeated in words."""
+    run_id = await asks(store)
+    shown = plain(in_terminal("runs", "show", run_id, env=settings_env(settings))[1])
+    assert "Did it? (wait_id resolve_call_1.4)" in shown and "unresolved" in shown
+    code, shown = in_terminal("runs", "resolve", run_id, "call_1", "--not-done", env=settings_env(settings))
+    assert code == 0 and "the tool is called again" in plain(shown)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["call_1"], 2, "--done or --not-done"),
+        (["call_1", "--not-done", "--receipt", "r"], 2, "go with --done"),
+        (["call_1", "--done", "--result", "{"], 4, "[invalid_request]"),
+        (["call_2", "--done"], 4, "these are: call_1"),
+    ],
+)
+async def test_a_word_that_settles_nothing_is_refused(store: Store, settings: Settings, arguments: list[str], code: int, said: str) -> None:
+    """With the reason; the run waits on."""
+    run_id = await asks(store)
+    ended = reattach("runs", "resolve", run_id, *arguments, env=settings_env(settings))
+    assert ended.returncode == code and said in ended.stderr
+    assert (await store.runs.load(run_id)).state == "waiting"
+
+
+async def test_a_second_word_comes_too_late(store: Store, settings: Settings, run: Run) -> None:
+    """The first one counts."""
+    run_id = await asks(store)
+    run("resolve", run_id, "call_1", "--done")
+    ended = reattach("runs", "resolve", run_id, "call_1", "--not-done", env=settings_env(settings))
+    assert ended.returncode == 4 and "[wait_not_open]" in ended.stderr
+    assert await answers(store, run_id) == [{"happened": True}]
+
+
+@pytest.mark.parametrize("command", [["show"], ["cancel"], ["resolve", "--done"]], ids=str)
+def test_a_run_that_does_not_exist(settings: Settings, command: list[str]) -> None:
     """One sentence, code 4."""
-    ended = reattach("runs", command, "run_nope", env=settings_env(settings))
+    ended = reattach("runs", command[0], "run_nope", *(["call_1", *command[1:]] if command[1:] else []), env=settings_env(settings))
     assert (ended.returncode, ended.stdout) == (4, "")
     assert "[run_not_found]" in ended.stderr

@@ -1,4 +1,4 @@
-"""``reattach runs``: look at runs, stop them."""
+"""``reattach runs``: look at runs, stop them, settle what only a person can settle."""
 
 import asyncio
 import getpass
@@ -10,10 +10,13 @@ import click
 import msgspec
 
 from ..core.cancel import PENDING
+from ..core.errors import InvalidRequest, WaitNotOpen
+from ..core.payload import check_json
 from ..core.run import TERMINAL_STATES, State
 from ..core.settings import Settings
 from ..core.snapshot import Snapshot
-from ..http.answers import CancelAnswer, cancel_answer, summary
+from ..core.verdict import ABSENT, Verdict, asks_about, write_verdict
+from ..http.answers import CancelAnswer, cancel_answer, input_answer, summary
 from ..http.auth import DEVELOPMENT_TENANT
 from ..store import Store
 from ..tail import Hub, changed
@@ -32,13 +35,14 @@ _MEANINGS: Final = {
 _json = click.option("--json", "as_json", is_flag=True, help="JSON also in a terminal.")
 
 
-@click.group(cls=Group, short_help="List, show and cancel runs.")
+@click.group(cls=Group, short_help="List, show and cancel runs; settle tool calls.")
 def runs() -> None:
-    """Look at runs and stop them. Tables in a terminal, JSON in a pipe.
+    """Look at runs, stop them, and settle their tool calls. Tables in a terminal, JSON in a pipe.
 
         reattach runs ls --state running
         reattach runs show RUN | jq .outcome
         reattach runs cancel RUN --reason "wrong ticket" --wait 10
+        reattach runs resolve RUN CALL --done --receipt refund_17
 
     They look into the store, as `reattach tail` does; no API needs to run.
     """
@@ -116,6 +120,69 @@ def cancel_run(settings: Settings, run_id: str, reason: str | None, wait: float,
             _show_cancel(answer)
 
     _with_store(settings, body)
+
+
+@runs.command("resolve")
+@click.argument("run_id", metavar="RUN")
+@click.argument("call_id", metavar="CALL")
+@click.option("--done/--not-done", "happened", default=None, help="Whether the call took effect; if not, the tool is called again.")
+@click.option("--receipt", metavar="ID", help="With --done: what the outside calls the effect.")
+@click.option("--version", metavar="RESOURCE:VERSION", help="With --done: the resource's version after it.")
+@click.option("--result", metavar="JSON", help="With --done: what the tool would have returned.")
+@_json
+@with_settings(STORE)
+def resolve_call(
+    settings: Settings, run_id: str, call_id: str, happened: bool | None, as_json: bool, result: str | None, **said: str | None
+) -> None:
+    """Say what became of a tool call whose fate nobody knows.
+
+    Its worker died between the call and the receipt, or the tool did not answer in time, and the run waits for a person who has looked.
+    `reattach runs show RUN` lists such calls. The run then goes on: with the receipt, or by calling the tool.
+    """
+    if happened is None:
+        raise click.UsageError("say --done or --not-done")
+    if not happened and (result is not None or any(said.values())):
+        raise click.UsageError("--receipt, --version and --result go with --done")
+    verdict = Verdict(happened=happened, receipt_id=said["receipt"], result_version=said["version"], result=_given(result, settings))
+
+    async def body(store: Store) -> None:
+        wait_id = _question(await store.runs.snapshot(run_id), call_id)
+        value = write_verdict(verdict)
+        sequence = await store.runs.answer(run_id, wait_id=wait_id, value=value, by=f"cli:{_user()}", key=None, fingerprint="")
+        if as_json or not is_terminal():
+            write_bytes(msgspec.json.encode(input_answer(run_id, wait_id, sequence)) + b"\n")
+        else:
+            became = "it happened; the run goes on with its receipt" if happened else "it did not happen; the tool is called again"
+            facts([("run", run_id), ("call", clean(call_id)), ("said", became)])
+
+    _with_store(settings, body)
+
+
+def _given(result: str | None, settings: Settings) -> msgspec.Raw:
+    """The text of a JSON value from the command line; nothing where there is none.
+
+    Raises:
+        InvalidRequest: It is not JSON.
+    """
+    if result is None:
+        return ABSENT
+    given = result.encode("utf-8", "surrogateescape")
+    return msgspec.Raw(check_json(given, max_bytes=settings.max_payload, what="--result", want_object=False))
+
+
+def _question(snapshot: Snapshot, call_id: str) -> str:
+    """The open wait that asks about a call.
+
+    Raises:
+        InvalidRequest: This call is not unresolved.
+        WaitNotOpen: It is, and the run does not wait for a person's word on it now.
+    """
+    unresolved = [u.tool_call_id for u in snapshot.unresolved]
+    if call_id not in unresolved:
+        raise InvalidRequest(f"tool call {call_id} is not unresolved; these are: {', '.join(unresolved) or 'none'}", field="call")
+    if snapshot.waiting is None or not asks_about(snapshot.waiting.wait_id, call_id):
+        raise WaitNotOpen(f"the run is {snapshot.state} and does not wait for a word on {call_id}")
+    return snapshot.waiting.wait_id
 
 
 def _with_store(settings: Settings, body: "Any") -> None:

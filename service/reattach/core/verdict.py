@@ -13,7 +13,8 @@ from .ids import digest
 
 REASON: Final = "effect_unresolved"
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_ABSENT: Final = msgspec.Raw()
+ABSENT: Final = msgspec.Raw()
+"""No result; ``null`` is one. The very object: what is equal to it is not left out."""
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -29,10 +30,16 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
     happened: bool
     receipt_id: str | None = None
     result_version: str | None = None
-    result: msgspec.Raw = _ABSENT
+    result: msgspec.Raw = ABSENT
 
 
+_encoder: Final = msgspec.json.Encoder()
 _decoder: Final = msgspec.json.Decoder(Verdict)
+
+
+def write_verdict(verdict: Verdict) -> bytes:
+    """A verdict as JSON text."""
+    return _encoder.encode(verdict)
 
 
 def read_verdict(raw: bytes) -> Verdict | None:

@@ -17,7 +17,7 @@ from .plan import make_plan
 @click.option("--runs", default=200, show_default=True, help="Runs that are asked for.")
 @click.option("--seconds", default=110.0, show_default=True, help="How long things break.")
 @click.option("--long", "long_", is_flag=True, help="1,000 runs in twenty minutes.")
-@click.option("--keep", type=click.Path(path_type=Path), help="Folder for logs, Redis's file and counters; kept.")
+@click.option("--keep", type=click.Path(path_type=Path), help="An empty folder for logs, Redis's file and counters.")
 def main(seed: int | None, runs: int, seconds: float, long_: bool, keep: Path | None) -> None:
     """Kill, freeze, drain and cut three workers, two APIs and Redis while runs with effects and waits go on."""
     seed = random.SystemRandom().randrange(1_000_000) if seed is None else seed
@@ -25,6 +25,8 @@ def main(seed: int | None, runs: int, seconds: float, long_: bool, keep: Path | 
     with tempfile.TemporaryDirectory() as name:
         folder = keep or Path(name)
         folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise click.UsageError(f"{folder} is not empty: the runs of an earlier time would be found again")
         click.echo(f"seed {seed}")
         tally, verdict = asyncio.run(within(make_plan(seed, runs=runs, seconds=seconds, folder=folder), folder, click.echo))
     for finding in tally.findings:

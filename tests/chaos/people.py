@@ -11,8 +11,10 @@ import httpx
 
 from reattach.core.run import TERMINAL_STATES
 
+from ..support.agents import count
 from ..support.client import Follower, Stream, make_client
-from .plan import Job
+from ..support.sse import SSEFrame
+from .plan import LONGEST_FREEZE, Job
 
 ENDINGS = frozenset(f"run.{state}" for state in TERMINAL_STATES)
 _PATIENCE = 4.0
@@ -29,6 +31,7 @@ class Story:
         follower: Who followed it from the beginning.
         told: What the request to stop was answered, if there was one.
         late_answers: Waits that were not open any more when they were answered.
+        counters: Tool call → what it counts in.
         findings: What must not have happened.
     """
 
@@ -37,6 +40,7 @@ class Story:
     follower: Follower | None = None
     told: str | None = None
     late_answers: int = 0
+    counters: dict[str, str] = field(default_factory=dict[str, str])
     findings: list[str] = field(default_factory=list[str])
 
     @property
@@ -96,10 +100,25 @@ class People:
         reply = await self.insist(rng, "POST", f"/agent-runs/{story.run_id}/cancel", {200, 202}, json={}, headers=headers)
         story.told = reply.json()["disposition"]
 
-    async def _answer(self, story: Story, rng: random.Random, wait_id: str) -> None:
+    def _react(self, story: Story, rng: random.Random, group: asyncio.TaskGroup, frame: SSEFrame) -> None:
+        about: dict[str, Any] = json.loads(frame.data)["payload"]
+        if frame.event == "tool.requested":
+            story.counters[about["tool_call_id"]] = about["arguments"]["path"]
+        elif frame.event == "run.waiting" and about["reason"] == "go":
+            group.create_task(self._answer(story, rng, about["wait_id"], {"by": story.job.key}))
+        elif frame.event == "run.waiting" and about["reason"] == "effect_unresolved":
+            group.create_task(self._settle(story, rng, about["wait_id"]))
+
+    async def _settle(self, story: Story, rng: random.Random, wait_id: str) -> None:
+        """An operator looks whether the effect happened, once it is certain that nobody is still at it."""
+        await asyncio.sleep(LONGEST_FREEZE + 1)
+        call_id = wait_id.removeprefix("resolve_").rpartition(".")[0]
+        await self._answer(story, rng, wait_id, {"happened": count(story.counters[call_id]) > 0})
+
+    async def _answer(self, story: Story, rng: random.Random, wait_id: str, value: Any) -> None:
         await asyncio.sleep(rng.uniform(0, 1))
         headers = {"idempotency-key": f"{story.job.key}-{wait_id}"}
-        body = {"wait_id": wait_id, "value": {"by": story.job.key}}
+        body = {"wait_id": wait_id, "value": value}
         reply = await self.insist(rng, "POST", f"/agent-runs/{story.run_id}/inputs", {202, 409}, json=body, headers=headers)
         story.late_answers += reply.status_code == 409
 
@@ -113,9 +132,7 @@ class People:
                 over = stream.ended is not None or _silent(stream)
                 fresh, read = stream.frames[read:], len(stream.frames)
                 for frame in fresh:
-                    about: dict[str, Any] = json.loads(frame.data)["payload"] if frame.event == "run.waiting" else {}
-                    if about.get("reason") == "go":
-                        group.create_task(self._answer(story, rng, about["wait_id"]))
+                    self._react(story, rng, group, frame)
             await stream.close()
             _judge(story, stream)
             await asyncio.sleep(rng.uniform(0, 0.2))

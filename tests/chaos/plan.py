@@ -9,6 +9,8 @@ WORKERS = ("worker 1", "worker 2", "worker 3")
 APIS = ("API 1", "API 2")
 QUIET = 0.3
 """The last part of the time in which no more runs are asked for, so that all of them see trouble."""
+LONGEST_FREEZE = 4.0
+"""Seconds; a frozen tool may go on with its effect afterwards."""
 
 _TROUBLES = {
     "kill": 5,
@@ -125,7 +127,7 @@ def _troubles(rng: random.Random, seconds: float) -> list[Trouble]:
     while at < seconds - 1:
         kind = rng.choices(list(_TROUBLES), list(_TROUBLES.values()))[0]
         target = rng.choice(WORKERS if kind == "drain" or rng.random() < 0.7 else APIS)
-        longest = {"cut": 0.0, "drop replies": 0.0, "kill": 1.5, "drain": 0.5, "freeze": 4.0, "hold replies": 3.0}.get(kind, 2.0)
+        longest = {"cut": 0.0, "drop replies": 0.0, "kill": 1.5, "drain": 0.5, "freeze": LONGEST_FREEZE, "hold replies": 3.0}.get(kind, 2.0)
         found.append(Trouble(at=at, kind=kind, target=target, seconds=rng.uniform(longest / 5, longest), amount=rng.randint(1, 4)))
         at += rng.uniform(0.2, 1.2)
     for part in range(max(1, round(seconds / 40))):

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +14,13 @@ from reattach.core.settings import Settings
 from reattach.core.verdict import REASON, question_id
 from reattach.store import Store
 
+from ..support.agents import agents as scripted
+from ..support.agents import count
+from ..support.calls import ended as ends
+from ..support.calls import new_script, reaches
 from ..support.drive import Hand, create, start
 from ..support.launch import environment as settings_env
+from ..support.service import Service as ApiService
 from ..support.waiting import wait_until
 from .shell import in_terminal, plain, reattach
 
@@ -154,6 +160,26 @@ async def test_a_tool_call_is_settled(store: Store, run: Run, arguments: list[st
     assert (answer["run_id"], answer["sequence"]) == (run_id, 6)
     assert await answers(store, run_id) == [value]
     assert (await store.runs.load(run_id)).state == "queued"
+
+
+@pytest.mark.parametrize("by_http", [False, True], ids=["command", "HTTP"])
+async def test_the_run_goes_on_from_the_word(
+    service: ApiService, workers: Callable[..., Any], run: Run, tmp_path: Path, by_http: bool
+) -> None:
+    """From the question of a real worker to the run's end; the tool is not called again."""
+    await workers(scripted)
+    counter = str(tmp_path / "counter")
+    run_id = await new_script(service.client, ["effect", counter, {"after": 20, "timeout": 0.1}], ["finish", "settled"])
+    shown = await reaches(service.client, run_id, "waiting")
+    assert [u["tool_call_id"] for u in shown["unresolved"]] == ["call_1"]
+    if by_http:
+        body = {"wait_id": shown["waiting"]["wait_id"], "value": {"happened": True, "receipt_id": "re_1"}}
+        assert (await service.client.post(f"/agent-runs/{run_id}/inputs", json=body)).status_code == 202
+    else:
+        await asyncio.to_thread(run, "resolve", run_id, "call_1", "--done", "--receipt", "re_1")
+    shown = await ends(service.client, run_id)
+    assert (shown["outcome"], shown["unresolved"], shown["tools"][0]["receipt_id"]) == ("settled", [], "re_1")
+    assert count(counter) == 1
 
 
 async def test_a_person_is_told_what_their_word_did(store: Store, settings: Settings) -> None:

@@ -257,6 +257,7 @@ async def test_head_says_what_get_would(service: Service, store: Store) -> None:
     run_id = await drive.create(store)
     answer = await service.client.head(f"/agent-runs/{run_id}/events", headers={"accept": "text/event-stream"})
     assert (answer.status_code, answer.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
+    assert "content-length" not in answer.headers
     assert service.hub.stats().followers == 0
 
 

@@ -101,7 +101,9 @@ def _stream(call: Call, place: Place, trace: Trace) -> ASGIApp:
         return Response(status_code=204, headers={"cache-control": "no-store"})
     if call.request.method == "HEAD":
         trace.end("head")
-        return Response(headers={name.decode(): value.decode() for name, value in HEADERS})
+        head = Response(headers={name.decode(): value.decode() for name, value in HEADERS})
+        del head.headers["content-length"]  # a stream's is not known, and 0 would say that it is empty
+        return head
     return EventStream(call.service, call.principal, call.run_id, place.cursor, trace, first=first)
 
 

@@ -30,7 +30,7 @@ async def read_body(request: Request, *, limit: int) -> bytes:
 
     Raises:
         PayloadTooLarge: It is larger, by its declared or by its actual length.
-        UnsupportedMediaType: It is not declared to be JSON.
+        UnsupportedMediaType: It is not declared to be JSON, or declared to be compressed.
         InvalidRequest: It did not arrive in time.
         starlette.requests.ClientDisconnect: The client left.
     """
@@ -47,7 +47,7 @@ async def read_body(request: Request, *, limit: int) -> bytes:
     except TimeoutError:
         raise InvalidRequest(f"the body did not arrive within {BODY_TIMEOUT:g} seconds") from None
     if body:
-        _check_media_type(request.headers.get("content-type", ""))
+        _check_media_type(request.headers.get("content-type", ""), request.headers.get("content-encoding", ""))
     return bytes(body)
 
 
@@ -55,7 +55,9 @@ def _too_large(limit: int) -> PayloadTooLarge:
     return PayloadTooLarge(f"a body is at most {limit} bytes here", field="body", max_bytes=limit)
 
 
-def _check_media_type(header: str) -> None:
+def _check_media_type(header: str, encoding: str) -> None:
+    if encoding.strip().lower() not in ("", "identity"):
+        raise UnsupportedMediaType("send the body as it is, without Content-Encoding")
     media, *parameters = (part.strip().lower() for part in header.split(";"))
     charset = next((p.partition("=")[2].strip('" ') for p in parameters if p.startswith("charset=")), "utf-8")
     if media != "application/json" or charset not in ("utf-8", "utf8"):
@@ -90,9 +92,14 @@ def decode_query(request: Request, kind: type[T]) -> T:
             raise InvalidRequest(f"the query parameter {name} was given twice", field=name)
         given[name] = value
     try:
-        return msgspec.convert(given, kind, strict=False)
+        query = msgspec.convert(given, kind, strict=False)
     except msgspec.ValidationError as e:
         explain(e, kind)
+    for name, value in given.items():
+        # "null" is read as no value, and a client that prints its missing filter would be shown everything.
+        if getattr(query, name) is None:
+            raise InvalidRequest(f"{name}: {value} is no value; leave it out. {fields_of(kind)[name]}".strip(), field=name)
+    return query
 
 
 def idempotency_key(request: Request) -> str | None:

@@ -1,11 +1,15 @@
 """What machines ask: limits, liveness, readiness, metrics."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
+from reattach.core.settings import Settings
+from reattach.http.health import READY_WITHIN
+from reattach.http.wire import MAX_HEAD
 from reattach.store import Store
 
 from ..support.servers import RedisServer
@@ -17,6 +21,7 @@ async def test_limits_are_what_is_enforced(replicas: Callable[..., Any]) -> None
     service = await replicas(max_payload=2048, max_streams=7)
     limits = (await service.client.get("/limits")).json()
     assert (limits["max_payload"], limits["max_streams"], limits["keepalive"], limits["max_wait"]) == (2048, 7, 1.0, 60)
+    assert limits["max_head"] == MAX_HEAD
     assert limits["retention"] == {"deltas_ms": 600_000, "events_ms": 604_800_000, "run_ms": 2_592_000_000}
     body = {"agent": "support", "input": {"x": "y" * 2048}}
     assert (await service.client.post("/agent-runs", json=body)).json()["max_bytes"] == limits["max_payload"]
@@ -47,6 +52,20 @@ async def test_a_replica_is_not_ready(replicas: Callable[..., Any], own_redis: C
         answer = await service.client.get("/readyz")
         admin.replicaof("NO", "ONE")
     assert answer.status_code == 503 and "must be master" in answer.json()["detail"]
+
+
+async def test_a_server_that_hangs_is_not_ready(settings: Settings, replicas: Callable[..., Any], proxies: Callable[..., Any]) -> None:
+    """Said before whoever asks gives up, however long commands wait for the server."""
+    proxy = await proxies(settings.redis)
+    service = await replicas(redis=proxy.redis, redis_timeout=30.0)
+    assert (await service.client.get("/readyz")).status_code == 200
+    proxy.replies.clear()
+    async with asyncio.timeout(READY_WITHIN + 2):
+        answer = await service.client.get("/readyz")
+    assert (answer.status_code, answer.json()["code"], answer.json()["reason"]) == (503, "store_unavailable", "slow")
+    assert int(answer.headers["retry-after"]) >= 1
+    proxy.replies.set()
+    assert (await service.client.get("/readyz")).status_code == 200
 
 
 def values(answer: httpx.Response, name: str, **labels: str) -> float:

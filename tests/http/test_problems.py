@@ -1,8 +1,11 @@
 """Refusals: every one a problem document with a stable code, and none that leaks."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from typing import Any
 
+import httpx
 import pytest
 import structlog.testing
 
@@ -10,10 +13,13 @@ from reattach.core.errors import InternalError, ReattachError, StoreUnavailable,
 from reattach.core.ids import new_run_id
 from reattach.core.settings import Settings
 from reattach.http.problems import document, problem
+from reattach.http.wire import MAX_HEAD
 from reattach.store import Store
 
 from ..support import drive
 from ..support.service import Service
+from ..support.waiting import wait_until
+from .raw import connection
 
 JSON = {"content-type": "application/json"}
 RUN_PATHS = [("GET", ""), ("GET", "/events"), ("POST", "/cancel"), ("POST", "/inputs")]
@@ -153,6 +159,16 @@ async def test_bodies_of_other_types(service: Service, kind: str) -> None:
     )
 
 
+@pytest.mark.parametrize(("encoding", "status"), [("gzip", 415), ("br, gzip", 415), ("identity", 201)])
+async def test_compressed_bodies(service: Service, encoding: str, status: int) -> None:
+    """415 by what is declared, rather than a complaint about bytes that are no UTF-8."""
+    body = b'{"agent":"support","input":{}}'
+    answer = await service.client.post("/agent-runs", content=body, headers={**JSON, "content-encoding": encoding})
+    assert answer.status_code == status
+    if status == 415:
+        check(answer, 415, "unsupported_media_type")
+
+
 @pytest.mark.parametrize("kind", ["application/json", "Application/JSON; charset=UTF-8", 'application/json;charset="utf-8"'])
 async def test_bodies_of_the_right_type(service: Service, kind: str) -> None:
     """Parameters and capitals do not matter."""
@@ -209,3 +225,90 @@ async def test_clients_that_leave_in_the_middle_of_a_body_are_nobodys_error(serv
             raw.ask("POST", "/agent-runs", "Content-Type: application/json", "Content-Length: 1000", body=b'{"agent":')
         assert (await service.client.get("/healthz")).status_code == 200
     assert not [entry for entry in logs if entry["log_level"] == "error"]
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\x16\x03\x01\x02\x00\x01",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nidempotency-key: \x7f\r\n\r\n",
+        b"POST /agent-runs HTTP/1.1\r\nhost: localhost\r\ncontent-length: -1\r\n\r\n",
+        b"POST /agent-runs HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n1\r\n{\r\nno chunk\r\n",
+    ],
+    ids=["TLS", "HTTP/2", "control character", "negative length", "broken chunk"],
+)
+async def test_what_is_no_http_request(service: Service, sent: bytes) -> None:
+    """400 as a problem too, and the connection ends."""
+    async with connection(service.base_url) as raw:
+        raw.send(sent)
+        check(answered(await raw.until_end()), 400, "malformed_request")
+
+
+async def test_garbage_behind_a_request_does_not_get_into_its_answer(service: Service, store: Store) -> None:
+    """A stream is cut there, a long-poll gets no answer: neither is taken for complete."""
+    path = f"/agent-runs/{await drive.create(store)}/events"
+    for accept, begin in (("text/event-stream", b"run.created"), ("application/json", b"")):
+        async with connection(service.base_url) as raw:
+            raw.ask("GET", f"{path}?wait=9&after={0 if begin else 1}", f"accept: {accept}")
+            await raw.until(begin)
+            await wait_until(lambda: service.hub.stats().followers == 1, "the request to be under way")
+            raw.send(b"\x16\x03\x01\r\n\r\n")
+            seen = await raw.until_end()
+            assert b"malformed_request" not in seen and not seen.endswith(b"0\r\n\r\n")
+        await wait_until(lambda: service.hub.stats().followers == 0, "the request to be over")
+
+
+@pytest.mark.parametrize(
+    "head",
+    [b"GET /%b HTTP/1.1\r\n\r\n", b"GET / HTTP/1.1\r\nx: %b\r\n\r\n", b"GET / HTTP/1.1\r\n%b: x\r\n\r\n"],
+    ids=["address", "value", "name"],
+)
+async def test_a_head_has_a_size(service: Service, head: bytes) -> None:
+    """431, and the connection ends."""
+    async with connection(service.base_url) as raw:
+        raw.send(head % (b"a" * (MAX_HEAD + 1)))
+        assert check(answered(await raw.until_end()), 431, "head_too_large")["max_bytes"] == MAX_HEAD
+
+
+@pytest.mark.parametrize("piece", [b"a" * 4096, b"x: y\r\n" * 700], ids=["one header", "many headers"])
+async def test_a_head_that_never_ends_is_given_up(service: Service, piece: bytes) -> None:
+    """What was read of it would fill the memory, before anybody was asked who they are."""
+    sent = 0
+    async with connection(service.base_url) as raw:
+        raw.send(b"GET / HTTP/1.1\r\nx: y\r\n")
+        while not raw.ended and sent < 100 * MAX_HEAD:
+            raw.send(piece)
+            sent += len(piece)
+            with suppress(TimeoutError):
+                await raw.until_end(timeout=0.005)
+        assert raw.ended and (b"head_too_large" in raw.seen or raw.reset)
+
+
+async def test_a_head_of_the_largest_size_and_a_body_in_small_chunks_are_taken(service: Service) -> None:
+    """The limit is to what has no end, not to what arrives slowly, and a connection's next request has all of it again."""
+    async with connection(service.base_url) as raw:
+        for number in range(3):
+            raw.ask("POST", "/agent-runs", "x: " + "a" * (MAX_HEAD - 1000), "content-type: application/json", "transfer-encoding: chunked")
+            for byte in b'{"agent":"support","input":{}}':
+                raw.send(b"1\r\n%c\r\n" % byte)
+                await asyncio.sleep(0)
+            raw.send(b"0\r\n\r\n")
+            await raw.until(b'/inputs"}}')
+            assert raw.seen.startswith(b"HTTP/1.1 201"), number
+            raw.seen = b""
+
+
+async def test_trailers_have_a_size_too(service: Service) -> None:
+    """The answer may be given already; then the connection just ends."""
+    async with connection(service.base_url) as raw:
+        raw.ask("POST", "/agent-runs", "content-type: application/json", "transfer-encoding: chunked")
+        raw.send(b"0\r\n" + b"x: y\r\n" * MAX_HEAD)
+        await raw.until_end()
+
+
+def answered(seen: bytes) -> httpx.Response:
+    """The one response of a connection."""
+    head, _, body = seen.partition(b"\r\n\r\n")
+    first, *lines = head.decode().split("\r\n")
+    return httpx.Response(int(first.split()[1]), headers=dict(line.split(": ", 1) for line in lines), content=body)

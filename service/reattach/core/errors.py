@@ -3,6 +3,7 @@
 ::
 
     ReattachError
+    ├── MalformedRequest      400 malformed_request
     ├── Unauthenticated       401 unauthenticated
     ├── Forbidden             403 forbidden
     ├── NotFound              404 not_found
@@ -15,6 +16,7 @@
     ├── InvalidRequest        422 invalid_request
     ├── IdempotencyKeyReused  422 idempotency_key_reused
     ├── TooManyRequests       429 too_many_requests
+    ├── HeadTooLarge          431 head_too_large
     ├── WaitNotOpen           409 wait_not_open
     ├── CursorError
     │   ├── MalformedCursor   400 malformed_cursor
@@ -63,6 +65,12 @@ class ReattachError(Exception):
     def title(cls) -> str:
         """The first line of the class's docstring: the same for every failure of the kind."""
         return (cls.__doc__ or cls.__name__).strip().splitlines()[0]
+
+
+class MalformedRequest(ReattachError):
+    """The bytes received are not an HTTP request."""
+
+    code, status = "malformed_request", 400
 
 
 class Unauthenticated(ReattachError):
@@ -135,6 +143,12 @@ class TooManyRequests(ReattachError):
     """A rate or count limit was reached."""
 
     code, status, retryable = "too_many_requests", 429, True
+
+
+class HeadTooLarge(ReattachError):
+    """The request's address and headers are larger than allowed."""
+
+    code, status = "head_too_large", 431
 
 
 class WaitNotOpen(ReattachError):

@@ -93,6 +93,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     max_body: int
     max_payload: int
+    max_head: int
     max_metadata: int
     max_depth: int
     max_idempotency_key: int

@@ -12,6 +12,7 @@ from .answers import EventPage, Health, InputAnswer, Limits, Readiness, RunList,
 from .bodies import EXAMPLE_RUN as RUN
 from .bodies import MAX_KEY, MAX_METADATA, MAX_PAGE_EVENTS, MAX_PAGE_RUNS, MAX_REASON, MAX_WAIT, CancelRun, CreateRun, GiveInput
 from .sse import closing
+from .wire import MAX_HEAD
 from .worker_bodies import MAX_AGENTS, MAX_BATCH
 from .worker_examples import WORKER_VALUES
 
@@ -51,7 +52,8 @@ SNAPSHOT: Final = Snapshot(
 )  # fmt: skip
 
 LIMITS: Final = Limits(
-    max_body=Settings().max_body, max_payload=Settings().max_payload, max_metadata=MAX_METADATA, max_depth=64, max_idempotency_key=MAX_KEY,
+    max_body=Settings().max_body, max_payload=Settings().max_payload, max_head=MAX_HEAD, max_metadata=MAX_METADATA,
+    max_depth=64, max_idempotency_key=MAX_KEY,
     max_reason=MAX_REASON, max_page_events=MAX_PAGE_EVENTS, max_page_runs=MAX_PAGE_RUNS, max_batch=MAX_BATCH, max_agents=MAX_AGENTS,
     max_wait=MAX_WAIT, max_streams=Settings().max_streams, max_event_type=64, keepalive=15.0, stream_lifetime=3600.0, write_timeout=20.0,
     lease=15.0, retention=Retention(),

@@ -1,5 +1,8 @@
 """What machines ask of the process itself: limits, liveness, readiness, metrics."""
 
+import asyncio
+from typing import Final
+
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
@@ -10,7 +13,11 @@ from ..obs import metrics
 from .answers import Health, Limits, Readiness
 from .bodies import MAX_KEY, MAX_METADATA, MAX_PAGE_EVENTS, MAX_PAGE_RUNS, MAX_REASON, MAX_WAIT, NoQuery, deployment_retention
 from .service import Call, answer
+from .wire import MAX_HEAD
 from .worker_bodies import MAX_AGENTS, MAX_BATCH
+
+READY_WITHIN: Final = 3.0
+"""Whoever asks for readiness waits a few seconds at most; a server that answers later is not ready, though commands wait longer for it."""
 
 
 async def show_limits(call: Call) -> ASGIApp:
@@ -21,6 +28,7 @@ async def show_limits(call: Call) -> ASGIApp:
     limits = Limits(
         max_body=settings.max_body,
         max_payload=settings.max_payload,
+        max_head=MAX_HEAD,
         max_metadata=MAX_METADATA,
         max_depth=MAX_DEPTH,
         max_idempotency_key=MAX_KEY,
@@ -50,7 +58,11 @@ async def readyz(call: Call) -> ASGIApp:
     """``GET /readyz``: whether this process should be sent requests."""
     if call.service.hub.closing is not None:
         raise StoreUnavailable("this process is stopping", reason="stopping")
-    facts = await call.service.store.facts()
+    try:
+        async with asyncio.timeout(READY_WITHIN):
+            facts = await call.service.store.facts()
+    except TimeoutError:
+        raise StoreUnavailable(f"the store did not answer within {READY_WITHIN:g} seconds", reason="slow") from None
     if not facts.safe:
         raise StoreUnavailable(
             f"the {facts.name} server is not safe to hold runs: role {facts.role} (must be master), "

@@ -11,9 +11,15 @@ from collections.abc import Callable, MutableMapping
 from contextlib import suppress
 from typing import Any, Final
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+
+from ..core.errors import HeadTooLarge, MalformedRequest, ReattachError
+from .problems import problem
 
 EXTENSION: Final = "reattach.wire"
+MAX_HEAD: Final = 64 * 1024
+"""Most bytes of a request's address, headers and trailers together; neither uvicorn nor its parser has a limit."""
+
 _USER_TIMEOUT: Final[int | None] = getattr(socket, "TCP_USER_TIMEOUT", None)
 _RESET: Final = struct.pack("ii", 1, 0)
 
@@ -56,6 +62,11 @@ class Wire:
     def complete(self) -> bool:
         """Whether the request was answered."""
         return self._cycle.response_complete
+
+    @property
+    def unread(self) -> bool:
+        """Whether a part of the request is still to come, and nothing of an answer was sent."""
+        return self._cycle.more_body and not self._cycle.response_started
 
     def was_lost(self) -> None:
         """The server's side of `on_lost`."""
@@ -131,14 +142,53 @@ class Wire:
 
 
 class WireProtocol(HttpToolsProtocol):
-    """uvicorn's HTTP/1.1 protocol, with a `Wire` in every request's scope."""
+    """uvicorn's HTTP/1.1 protocol, with a `Wire` in every request's scope, a limit to a request's head, and refusals as problems."""
 
     _wires: list[Wire]
+    _head = 0
+    _unparsed = 0
+    _refusal: ReattachError | None = None
 
     def connection_made(self, transport: Any) -> None:
         """A client connected."""
         self._wires = []
         super().connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        """A client sent something."""
+        # What the parser hands on sets this back. A header that does not end is handed on never; only the parser's memory grows.
+        self._unparsed += len(data)
+        super().data_received(data)
+        if self._unparsed > MAX_HEAD and not self.transport.is_closing():
+            self._refusal = _too_large()
+            self.send_400_response("")
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        self._head = self._unparsed = 0
+        super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        """A part of the address was read."""
+        self._count(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header was read, or a trailer."""
+        self._count(len(name) + len(value))
+        super().on_header(name, value)
+
+    def _count(self, size: int) -> None:
+        self._unparsed = 0
+        self._head += size
+        if self._head > MAX_HEAD:
+            self._refusal = _too_large()
+            raise self._refusal  # through the parser, which reads no further, to `send_400_response`
+
+    def on_body(self, body: bytes) -> None:
+        """A part of the body was read."""
+        self._unparsed = 0
+        super().on_body(body)
 
     def on_headers_complete(self) -> None:
         """A request's head is complete; its task starts in the next turn of the loop."""
@@ -149,11 +199,32 @@ class WireProtocol(HttpToolsProtocol):
         # More than one only while a client pipelines requests.
         self._wires = [w for w in self._wires if not w.complete] + [wire]
 
+    def on_message_complete(self) -> None:
+        """A request was read to its end."""
+        self._unparsed = 0
+        super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no request; its answer is the connection's last."""
+        waiting = [wire for wire in self._wires if not wire.complete]
+        if len(waiting) > 1 or any(not wire.unread for wire in waiting):
+            # An earlier request's answer is due or under way: this one must neither get into it nor be taken for it.
+            self.transport.close()
+            return
+        answer = problem(self._refusal or MalformedRequest())
+        lines = [b"%b: %b\r\n" % header for header in (*answer.raw_headers, (b"connection", b"close"))]
+        self.transport.write(b"".join((STATUS_LINE[answer.status_code], *lines, b"\r\n", bytes(answer.body))))
+        self.transport.close()
+
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is gone, whoever ended it."""
         super().connection_lost(exc)
         for wire in self._wires:
             wire.was_lost()
+
+
+def _too_large() -> HeadTooLarge:
+    return HeadTooLarge(f"a request's address and headers are at most {MAX_HEAD} bytes together", max_bytes=MAX_HEAD)
 
 
 def wire_of(scope: MutableMapping[str, Any]) -> Wire | None:

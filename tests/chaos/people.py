@@ -131,7 +131,7 @@ class People:
                 await asyncio.sleep(0.1)
                 over = stream.ended is not None or _silent(stream)
                 fresh, read = stream.frames[read:], len(stream.frames)
-                for frame in fresh:
+                for frame in (frame for frame in fresh if frame.id is not None):
                     self._react(story, rng, group, frame)
             await stream.close()
             _judge(story, stream)

@@ -94,13 +94,15 @@ class Stage:
         """Wait until both APIs say that they are ready."""
         async with httpx.AsyncClient(timeout=2, trust_env=False) as client:
 
-            async def serves(base: str) -> bool:
+            async def serves(child: Child, base: str) -> bool:
+                assert child.alive, f"{child.name} ended:\n{child.output()[-4000:]}"
                 with suppress(httpx.TransportError):
                     return (await client.get(f"{base}/readyz")).status_code == 200
                 return False
 
-            for base in self.bases:
-                await wait_until(lambda base=base: serves(base), f"{base} to be ready", timeout=30)
+            for name, base in zip(APIS, self.bases, strict=True):
+                child = self.actors[name].child
+                await wait_until(lambda child=child, base=base: serves(child, base), f"{name} to be ready", timeout=30)
 
     async def redis_up(self) -> None:
         """Start the server and wait until it has read its file."""

@@ -9,7 +9,7 @@ from ..core.errors import InvalidRequest
 from ..core.payload import from_json
 from .appender import Appender
 from .effects import Effects
-from .hold import Hold, Stop, current_call
+from .hold import Hold, Interrupt, Stop, current_call
 from .output import Output
 
 if TYPE_CHECKING:

@@ -22,11 +22,13 @@ end
 if r[1] ~= 'running' then
   return { 'CLOSED', r[1] }
 end
-if tonumber(r[4] or 0) > 0 then
-  return { 'CANCELLED', tonumber(r[4]) }
-end
+-- Before CANCELLED: a call whose reply was lost is answered as it was. A stop that came in between came after the intention, and an
+-- intention that nobody acts on would be named as an effect that may have happened.
 if status == 'intent' and owner == fence then
   return { 'GO', tonumber(known) }
+end
+if tonumber(r[4] or 0) > 0 then
+  return { 'CANCELLED', tonumber(r[4]) }
 end
 local at, sequence = now_ms(), tonumber(r[3]) + 1
 if status and again == 0 then

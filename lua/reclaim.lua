@@ -52,7 +52,9 @@ sequence = sequence + 1
 write_event(log, audit, sequence, at, 'run.retrying', '{"attempt":' .. int(attempt) .. ',"cause":"worker_lost"}')
 dequeue(queue, group, entry)
 -- The first retry is at once; then 1, 2, 4 … times the backoff, so that a run that kills its workers does not kill them quickly.
-local delay = losses == 1 and 0 or math.min(tonumber(r[8]) * 2 ^ (losses - 2), 3600000)
+-- Up to a quarter more, decided by the run: what one dead worker had does not come back all at once.
+local spread = tonumber(string.sub(redis.sha1hex(id .. int(losses)), 1, 4), 16) / 65536
+local delay = losses == 1 and 0 or math.floor(math.min(tonumber(r[8]) * 2 ^ (losses - 2), 3600000) * (1 + spread / 4))
 local carrier = ''
 if delay == 0 then
   carrier = enqueue(queue, wake, agent, id)

@@ -12,6 +12,7 @@ import pytest
 from reattach.core.errors import InvalidRequest, StoreUnavailable
 from reattach.core.settings import Settings
 from reattach.store import Ring, Store
+from reattach.store.door import all_of
 from reattach.store.redis import Target, named, translate
 from reattach.store.scripts import load_scripts
 
@@ -149,3 +150,34 @@ def test_a_write_to_a_connection_that_just_closed_is_an_outage() -> None:
     told = subprocess.run([sys.executable, "-m", "tests.store.closing"], cwd=ROOT, capture_output=True, text=True, timeout=30, check=True)
     assert told.stdout.split() == ["RuntimeError", "StoreUnavailable"]
     assert not isinstance(translate(named(RuntimeError("a bug"))), StoreUnavailable)
+
+
+async def test_where_one_of_many_fails_none_goes_on_alone() -> None:
+    """Whoever hears of the failure may close the door at once: nothing of what was asked for may still be under way."""
+    ended: list[str] = []
+
+    async def slow() -> None:
+        await asyncio.sleep(0.05)
+        ended.append("slow")
+
+    async def fails() -> None:
+        raise StoreUnavailable("gone")
+
+    with pytest.raises(StoreUnavailable):
+        await all_of([fails(), slow()])
+    assert ended == ["slow"]
+
+
+async def test_a_lane_that_has_just_ended_keeps_nobody_waiting(store: Store) -> None:
+    """What is asked for in the very turn in which every lane ends gets a lane, whoever asked before it has gone away."""
+
+    async def ended() -> None:
+        pass
+
+    lanes = {asyncio.create_task(ended()) for _ in range(2)}
+    await asyncio.wait(lanes)
+    store.door._lanes |= lanes  # pyright: ignore[reportPrivateUsage]
+    try:
+        assert await asyncio.wait_for(store.door.call("ECHO", "last"), 1) == b"last"
+    finally:
+        store.door._lanes -= lanes  # pyright: ignore[reportPrivateUsage]

@@ -83,3 +83,15 @@ async def test_call_ids_have_an_alphabet(store: Store, text: str) -> None:
     with pytest.raises(InvalidRequest):
         await store.work.intend(hand.lease, call(text))
     assert len(await log(store, hand.run_id)) == 2
+
+
+async def test_a_stop_does_not_change_what_a_lost_answer_said(store: Store) -> None:
+    """The gate said go, the answer was lost, a stop came: asked again it says go, or an effect nobody ran would be one of unknown fate."""
+    hand = await start(store)
+    first = await store.work.intend(hand.lease, call())
+    await store.runs.cancel(hand.run_id, by="me", reason=None, key=None, fingerprint="")
+    assert await store.work.intend(hand.lease, call()) == first
+    assert (await store.work.intend(hand.lease, call("call_2"))).kind == "cancelled"
+    await store.work.commit(hand.lease, receipt())
+    assert (await hand.finish("cancelled")).disposition == "cancelled_after_effect"
+    assert "tool.unresolved" not in await types(store, hand.run_id)

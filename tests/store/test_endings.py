@@ -148,7 +148,7 @@ async def test_a_slow_sweeper_leaves_a_run_alone_that_pauses_before_its_retry(st
         keys, ask = store.keys.of_run(delivery.run_id, "support"), (delivery.run_id, GROUP, "support")
         await store.door.call("HSET", keys["run"], "lease_until", 1)
         reply = await store.door.run(load_scripts()["reclaim"], keys, *ask, delivery.entry, 1000)
-        assert (reply.word, reply.integer(1)) == ("RETRY", pause)
+        assert reply.word == "RETRY" and pause <= reply.integer(1) <= pause * 1.25
     slow = await store.door.run(load_scripts()["reclaim"], keys, *ask, "", 1000)
     assert slow.word == "GONE"
     assert (await types(store, delivery.run_id)).count("run.retrying") == 2

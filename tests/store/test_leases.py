@@ -144,11 +144,12 @@ async def test_sweeps_at_once_reclaim_once(store: Store) -> None:
 
 
 @pytest.mark.expects_errors("a poisoned entry is reported as one")
-async def test_a_queue_entry_that_names_no_run_is_set_aside(store: Store) -> None:
-    """It blocks nothing and an operator finds it."""
+@pytest.mark.parametrize("fields", [1, 9_000])
+async def test_a_queue_entry_that_names_no_run_is_set_aside(store: Store, fields: int) -> None:
+    """It blocks nothing and an operator finds it, whatever else it is."""
     run_id = await create(store)
     tag = run_id[4:6]
-    await store.door.call("XADD", store.keys.queue(tag, "support"), "*", "nonsense", "1")
+    await store.door.call("XADD", store.keys.queue(tag, "support"), "*", *("nonsense", "1") * fields)
 
     async def taken() -> Any:
         return await store.work.take("support", "c", limit=2) or await store.door.call("XLEN", store.keys.poison(tag, "support"))

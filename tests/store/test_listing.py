@@ -64,3 +64,11 @@ async def test_many_runs_of_one_millisecond(store: Store) -> None:
         seen += [r.run_id for r in page.runs]
         before = page.next_before
     assert sorted(seen) == sorted(made)
+
+
+async def test_the_place_of_another_tenant_is_no_place(store: Store) -> None:
+    """A foreign run id answers as one that does not exist: not even that there is such a run can be learned."""
+    await create(store)
+    foreign = await create(store, tenant="elsewhere")
+    page = await store.runs.page("dev", before=foreign)
+    assert (page.runs, page.next_before) == ((), None)

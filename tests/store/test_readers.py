@@ -43,3 +43,7 @@ async def test_a_run_that_cannot_be_served_holds_up_no_other(store: Store) -> No
     await store.sweep.once()
     assert (await store.runs.load(whole)).sealed
     await store.door.call("HSET", store.keys.run(broken), "sequence", 3)
+    # It waits its turn again, behind everything that can be served, and is reported once, not in every round.
+    before = await store.door.call("ZRANGE", store.keys.timers(broken[4:6]), 0, -1, "WITHSCORES")
+    assert (await store.sweep.once()).timers == 0
+    assert await store.door.call("ZRANGE", store.keys.timers(broken[4:6]), 0, -1, "WITHSCORES") == before

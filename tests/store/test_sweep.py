@@ -1,10 +1,14 @@
 """What an ended run leaves behind, and when it goes."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 
 from reattach.core.errors import InternalError
 from reattach.core.run import Retention
 from reattach.store import Store
+from reattach.store.scripts import Reply, Script
 
 from ..support.drive import claim, create, new_run, start
 from ..support.waiting import wait_until
@@ -191,3 +195,26 @@ async def test_a_remembered_fold_of_a_lost_history_is_not_continued(store: Store
     await other.close()
     snapshot = await store.runs.snapshot(hand.run_id)
     assert bytes(snapshot.messages[0].content) == b'[{"type":"text","text":"kept"}]'
+
+
+async def test_a_key_gets_its_expiry_however_sweepers_meet(store: Store) -> None:
+    """One read the run before it ended and is slow; another has written the key's expiry and struck the timer: it still has one."""
+    record = (await store.runs.create(new_run(), key="k", fingerprint="f")).record
+    hand, fast = await claim(store), await Store.open(store.settings)
+    run, waited = store.door.run, False
+
+    async def overtaken(script: Script, keys: Mapping[str, str | None], *args: Any) -> Reply:
+        nonlocal waited
+        if script.name == "keep" and not waited:
+            waited = True
+            await hand.finish()
+            await fast.sweep.once()
+        return await run(script, keys, *args)
+
+    store.door.run = overtaken
+    hand.store = fast
+    await store.sweep.once()
+    store.door.run = run
+    await fast.close()
+    assert waited and record.idempotency is not None
+    assert await store.door.call("PTTL", record.idempotency) > 0

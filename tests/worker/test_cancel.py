@@ -109,6 +109,7 @@ async def test_a_mutating_effect_beside_other_work_is_finished_too(store: Store,
         store, ["together", ["effect", counter, {"after": 0.6, "thread": True}], ["say", "a b c d e f g h i", 0.1]]
     )
     await says(store, run_id, "message.delta")
+    await says(store, run_id, "tool.requested")
     await cancel(store, run_id)
     snapshot = await ends(store, run_id)
     assert (snapshot.cancel.disposition, count(counter)) == ("cancelled_after_effect", 1)

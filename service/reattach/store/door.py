@@ -9,8 +9,8 @@ once, for all.
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 from redis.exceptions import NoScriptError, ReadOnlyError, RedisError, ResponseError
 
@@ -20,6 +20,17 @@ from .scripts import Reply, Script
 _TRIES: Final = 4
 _MAX_BATCH: Final = 256
 _LANES: Final = 2
+
+T = TypeVar("T")
+
+
+async def all_of(calls: Iterable[Awaitable[T]]) -> list[T]:
+    """What all of them answer. Where one fails, the others are waited for first: none goes on behind its caller, or after `Door.close`."""
+    answers = await asyncio.gather(*calls, return_exceptions=True)
+    for answer in answers:
+        if isinstance(answer, BaseException):
+            raise answer
+    return [answer for answer in answers if not isinstance(answer, BaseException)]
 
 
 class Door:
@@ -95,7 +106,8 @@ class Door:
 
     def _open_lane(self) -> None:
         self._wanted = False
-        if self._waiting and len(self._lanes) < _LANES:
+        # A lane that has ended leaves the set a turn later; counted as busy, it would leave what waits now without one.
+        if self._waiting and sum(not lane.done() for lane in self._lanes) < _LANES:
             lane = asyncio.create_task(self._drain(), name="reattach-redis-lane")
             self._lanes.add(lane)
             lane.add_done_callback(self._lanes.discard)

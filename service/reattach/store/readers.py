@@ -3,7 +3,6 @@
 A reader is a consumer of a queue's group. An entry it was handed and has not claimed belongs to nobody; one it claimed is a lease.
 """
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -11,7 +10,7 @@ import structlog
 from redis.exceptions import ResponseError
 
 from ..core.ids import is_run_id
-from .door import Door
+from .door import Door, all_of
 from .keys import Keys
 from .records import pairs
 from .scripts import GROUP, load_scripts
@@ -36,7 +35,7 @@ class Readers:
         Raises:
             StoreUnavailable: Redis cannot be reached.
         """
-        return sum(await asyncio.gather(*(self._undelivered(tag, agent) for tag in self._keys.tags for agent in agents)))
+        return sum(await all_of(self._undelivered(tag, agent) for tag in self._keys.tags for agent in agents))
 
     async def _undelivered(self, tag: str, agent: str) -> int:
         queue = self._keys.queue(tag, agent)
@@ -82,7 +81,7 @@ class Readers:
             StoreUnavailable: Redis cannot be reached.
         """
         idle = _FORGOTTEN * self._lease_ms if idle_ms is None else idle_ms
-        return sum(await asyncio.gather(*(self._tidy(tag, agent, idle) for tag in self._keys.tags for agent in agents)))
+        return sum(await all_of(self._tidy(tag, agent, idle) for tag in self._keys.tags for agent in agents))
 
     async def _tidy(self, tag: str, agent: str, idle: int) -> int:
         queue, gone = self._keys.queue(tag, agent), 0

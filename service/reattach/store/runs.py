@@ -1,6 +1,5 @@
 """Runs as their clients see them: create, read, list, cancel, answer."""
 
-import asyncio
 from typing import Any, Final
 
 import msgspec
@@ -12,7 +11,7 @@ from ..core.payload import to_json
 from ..core.run import NewRun, RunRecord, bounds
 from ..core.snapshot import Snapshot
 from .checkpoints import Checkpoints
-from .door import Door
+from .door import Door, all_of
 from .keys import Keys, idempotency_name, session_shard
 from .records import CancelReply, Created, RunPage, new_fields, pairs, to_record
 from .scripts import GROUP, Reply, load_scripts
@@ -148,9 +147,12 @@ class Runs:
         below: tuple[int, str] | None = None
         if before is not None:
             try:
-                below = ((await self.load(before)).created_at, before)
+                place = await self.load(before)
             except RunNotFound:
                 return RunPage(runs=(), next_before=None)
+            if place.tenant != tenant:  # as if there were no such run: whether there is one is its tenant's secret
+                return RunPage(runs=(), next_before=None)
+            below = place.created_at, before
         found: list[RunRecord] = []
         while len(found) <= limit:
             ids = await self._older(names, below)
@@ -173,14 +175,14 @@ class Runs:
         top = "+inf" if below is None else str(below[0])
         merged: list[tuple[int, str]] = []
         calls = (self._door.call("ZREVRANGEBYSCORE", name, top, "-inf", "WITHSCORES", "LIMIT", 0, _SCAN + 1) for name in names)
-        for flat in await asyncio.gather(*calls):
+        for flat in await all_of(calls):
             merged += [(int(float(score)), member.decode()) for member, score in zip(flat[::2], flat[1::2], strict=True)]
         if below is not None:
             merged = [place for place in merged if place < below]
         return sorted(merged, reverse=True)[:_SCAN]
 
     async def _records(self, ids: list[str]) -> list[RunRecord]:
-        replies: list[Any] = await asyncio.gather(*(self._door.call("HGETALL", self._keys.run(i)) for i in ids))
+        replies: list[Any] = await all_of(self._door.call("HGETALL", self._keys.run(i)) for i in ids)
         return [to_record(pairs(flat)) for flat in replies if flat]
 
     async def cancel(self, run_id: str, *, by: str, reason: str | None, key: str | None, fingerprint: str) -> CancelReply:

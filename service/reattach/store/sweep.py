@@ -18,7 +18,7 @@ from ..core.errors import RunNotFound, StoreUnavailable
 from ..core.ids import is_run_id, shard_of
 from ..core.settings import Settings
 from .checkpoints import Checkpoints
-from .door import Door
+from .door import Door, all_of
 from .keys import Keys
 from .readers import Readers
 from .records import pairs, to_record
@@ -30,6 +30,7 @@ _LONGEST_PAUSE: Final = 7.5
 _SHORTEST_PAUSE: Final = 0.2
 """Between two rounds, however often this process is nudged."""
 _TIDY_LEASES: Final = 10
+_SET_BACK_MS: Final = 60_000
 KINDS: Final = ("lease", "wait", "retry", "seal", "key", "forget")
 
 
@@ -132,7 +133,7 @@ class Sweep:
         report = SweepReport(pause=self._longest)
         seconds, micros = await self._door.call("TIME")
         now = int(seconds) * 1000 + int(micros) // 1000
-        await asyncio.gather(*(self._shard(tag, now, report) for tag in self._keys.tags))
+        await all_of(self._shard(tag, now, report) for tag in self._keys.tags)
         return report
 
     @property
@@ -154,16 +155,19 @@ class Sweep:
                 continue
             report.timers += 1
             report.pause = min(report.pause, 1.0) if len(flat) < 2 * _AT_ONCE else 0.02  # a step may have set another, or there is more
-            report.reclaimed += await self._serve(timer)
+            report.reclaimed += await self._serve(timer, now)
 
-    async def _serve(self, timer: Timer) -> int:
+    async def _serve(self, timer: Timer, now: int) -> int:
         try:
             return await self._steps[timer.kind](timer) or 0
         except StoreUnavailable:
             raise
         except Exception:
-            # One run that cannot be served, whatever is wrong with it, must not keep all others from being.
+            # One run that cannot be served, whatever is wrong with it, must not keep all others from being: it would be among the first
+            # of every round, and be reported in each. XX and GT: the timer may have been struck or set anew meanwhile.
             _log.exception("sweep.timer_failed", kind=timer.kind, run_id=timer.run_id)
+            timers = self._keys.timers(shard_of(timer.run_id))
+            await self._door.call("ZADD", timers, "XX", "GT", now + _SET_BACK_MS, timer.member)
             return 0
 
     async def _lease(self, timer: Timer) -> int:
@@ -197,13 +201,17 @@ class Sweep:
 
     async def _keep(self, timer: Timer) -> None:
         key, fingerprint = timer.extra
-        flat = await self._door.call("HGETALL", self._keys.run(timer.run_id))
-        hash_ = pairs(flat)
-        # A record that is gone takes its key with it: an expiry in the past.
-        expires = (to_record(hash_).expires_at or 0) if hash_ else 1
-        await self._door.run(self._scripts["keep"], {"idempotency": key}, timer.run_id, fingerprint, expires)
-        finished = hash_.get("finished_at", b"")
-        await self._door.run(self._scripts["settled"], self._keys.of_run(timer.run_id), timer.member, finished)
+        settled = False
+        # Again where the run ended meanwhile, until what was written is what is true: another sweeper may have written the key's expiry
+        # already, and struck the timer, before this one wrote that it has none.
+        while not settled:
+            hash_ = pairs(await self._door.call("HGETALL", self._keys.run(timer.run_id)))
+            # A record that is gone takes its key with it: an expiry in the past.
+            expires = (to_record(hash_).expires_at or 0) if hash_ else 1
+            await self._door.run(self._scripts["keep"], {"idempotency": key}, timer.run_id, fingerprint, expires)
+            finished = hash_.get("finished_at", b"")
+            reply = await self._door.run(self._scripts["settled"], self._keys.of_run(timer.run_id), timer.member, finished)
+            settled = reply.word == "OK"
 
     async def _forget(self, timer: Timer) -> None:
         lists = [*timer.extra, None]

@@ -10,6 +10,7 @@ from reattach.store import Store
 from ..support import drive
 from ..support.service import Service
 from ..support.waiting import wait_until
+from .raw import connection
 
 
 def connections(logs: list[Any]) -> list[dict[str, Any]]:
@@ -61,6 +62,20 @@ async def test_a_client_that_leaves_is_recorded(service: Service, store: Store) 
         await wait_until(lambda: connections(logs), "the record")
     [record] = connections(logs)
     assert (record["close_reason"], record["state"], record["delivered"]) == ("client_closed", "queued", 1)
+
+
+async def test_a_client_that_leaves_a_long_poll_is_recorded(service: Service, store: Store) -> None:
+    """It was a connection like any other, though nothing was delivered."""
+    run_id = await drive.create(store)
+    with structlog.testing.capture_logs() as logs:
+        async with connection(service.base_url) as raw:
+            raw.ask("GET", f"/agent-runs/{run_id}/events?after=1&wait=30", "accept: application/json")
+            await wait_until(lambda: service.hub.stats().followers == 1, "it to wait")
+            raw.abort()
+            await wait_until(lambda: connections(logs), "the record")
+    [record] = connections(logs)
+    assert (record["run_id"], record["transport"], record["accepted_cursor"]) == (run_id, "json", 1)
+    assert (record["delivered"], record["policy"], record["close_reason"]) == (0, "allowed", "client_closed")
 
 
 @pytest.mark.parametrize(("cursor", "reason"), [("3", "nothing_left"), ("1", "page")])

@@ -1,5 +1,6 @@
 """Events of one run: as a stream, or as pages for clients that cannot hold one. Both keep the same promises."""
 
+import asyncio
 from typing import Final
 
 import msgspec
@@ -7,7 +8,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from ..core.cursor import LogBounds, judge, pick_cursor
-from ..core.errors import CursorError, CursorExpired, ReattachError
+from ..core.errors import CursorError, CursorExpired, InternalError, ReattachError
 from ..core.event import Event, event_id, to_frame
 from ..core.run import TERMINAL_STATES, RunRecord
 from ..core.snapshot import Snapshot
@@ -61,6 +62,12 @@ async def read_events(call: Call) -> ASGIApp:
     except ReattachError as e:
         trace.policy = trace.policy or e.code
         trace.end(e.code)
+        raise
+    except asyncio.CancelledError:
+        trace.end("client_closed")  # while it was waiting for news
+        raise
+    except Exception:
+        trace.end(InternalError.code)
         raise
 
 

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from ..store import Delivery
     from ..store.work import Work
 
-LOOK_AROUND: Final = 60.0
+LOOK_AROUND: Final = 120.0
+"""Seconds; what is asked then costs one command for each shard and agent, and finds nothing unless a hint was never sent."""
 _LONGEST_PAUSE: Final = 2.0
 _log = structlog.get_logger("reattach.worker")
 

@@ -152,6 +152,13 @@ def test_a_write_to_a_connection_that_just_closed_is_an_outage() -> None:
     assert not isinstance(translate(named(RuntimeError("a bug"))), StoreUnavailable)
 
 
+async def test_what_cannot_be_written_fails_alone(store: Store) -> None:
+    """Text that has no UTF-8 form fails its own caller, not the commands of other runs that would have travelled with it."""
+    calls = [store.door.call("ECHO", text) for text in ("a", "\ud800", "b")]
+    first, second, third = await asyncio.gather(*calls, return_exceptions=True)
+    assert (first, third) == (b"a", b"b") and isinstance(second, UnicodeEncodeError)
+
+
 async def test_where_one_of_many_fails_none_goes_on_alone() -> None:
     """Whoever hears of the failure may close the door at once: nothing of what was asked for may still be under way."""
     ended: list[str] = []

@@ -155,6 +155,15 @@ async def test_a_timer_that_means_nothing_is_struck(store: Store) -> None:
     assert await store.door.call("ZCARD", store.keys.timers("00")) == 0
 
 
+async def test_a_timer_of_a_newer_version_is_left_to_it(store: Store) -> None:
+    """Two versions run side by side during a deploy: the older one neither strikes what it does not know nor stops at it."""
+    member, timers = f"remind:run_00{'z' * 24}", store.keys.timers("00")
+    await store.door.call("ZADD", timers, 1, member)
+    await store.sweep.once()
+    assert float(await store.door.call("ZSCORE", timers, member)) > 1
+    await store.door.call("ZREM", timers, member)
+
+
 async def test_retries_are_spaced(store: Store) -> None:
     """The second loss of an owner waits for the agent's backoff, on the server's clock."""
     run_id = await create(store)

@@ -140,3 +140,19 @@ async def test_an_empty_run_is_three_events(store: Store, workers: Callable[...,
     await workers(agents)
     run_id = await submit(store, "emitter", payload)
     assert await outcome(store, run_id) == 2
+
+
+@pytest.mark.parametrize("scope", ["", "a b", "a/", "\ud800", "x" * 129])
+async def test_a_scope_has_the_form_of_one(store: Store, workers: Callable[..., Any], scope: str) -> None:
+    """Who may read an event is decided by its scope: one that no rule can name is refused where it is written."""
+    own = Agents()
+
+    @own.agent("scoped")
+    async def scoped(run: Run) -> str:
+        with pytest.raises(InvalidRequest, match="resource_scope"):
+            await run.emit("step.done", {}, resource_scope=scope)
+        await run.emit("step.done", {}, resource_scope="tenant_42/ticket_981")
+        return "refused"
+
+    await workers(own)
+    assert await outcome(store, await submit(store, "scoped")) == "refused"

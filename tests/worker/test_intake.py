@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+import pytest
 
 from reattach import Agents, Run
 from reattach.core.settings import Settings
@@ -106,3 +107,15 @@ async def test_runs_of_unknown_agents_are_left_alone(store: Store, workers: Call
     stranger = await submit(store, "stranger")
     await ends(store, await create(store, "a"))
     assert (await store.runs.load(stranger)).state == "queued"
+
+
+@pytest.mark.expects_errors("a queue that cannot be read is reported")
+async def test_a_queue_that_cannot_be_read_ends_no_worker(store: Store, workers: Callable[..., Any]) -> None:
+    """Whatever an operator did to one agent's queues, the others are worked on."""
+    queues = [store.keys.queue(tag, "a") for tag in store.keys.tags]
+    for queue in queues:
+        await store.door.call("SET", queue, "not a queue")
+    await workers(agents)
+    for agent in ("b", "c"):
+        await outcome(store, await submit(store, agent))
+    await store.door.call("DEL", *queues)

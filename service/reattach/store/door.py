@@ -12,7 +12,7 @@ import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-from redis.exceptions import NoScriptError, ReadOnlyError, RedisError, ResponseError
+from redis.exceptions import DataError, NoScriptError, ReadOnlyError, RedisError, ResponseError
 
 from .redis import Client, Target, close_client, is_passing, named, raw_replies, translate
 from .scripts import Reply, Script
@@ -121,7 +121,7 @@ class Door:
             if self.observe is not None:
                 self.observe(len(batch))
             try:
-                replies: list[Any] = await self._send([command for command, _ in batch])
+                replies: list[Any] = await self._answers([command for command, _ in batch])
             except Exception as e:  # whatever it is, every caller of the batch must hear of it
                 replies = [named(e)] * len(batch)
             for (_, future), reply in zip(batch, replies, strict=True):
@@ -130,6 +130,15 @@ class Door:
                         future.set_exception(reply)
                     else:
                         future.set_result(reply)
+
+    async def _answers(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
+        try:
+            return await self._send(commands)
+        except (UnicodeError, DataError) as e:
+            if len(commands) == 1:
+                return [e]
+            # One of them cannot be written, which is found out before any is sent: the others, of other runs, are asked for alone.
+            return [reply for command in commands for reply in await self._answers([command])]
 
     async def _send(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
         if self._client is None:

@@ -67,8 +67,9 @@ def is_passing(error: Exception) -> bool:
 
 
 def named(error: Exception) -> Exception:
-    """A lost connection under its own name: writing to a transport that just closed is an AttributeError in Python 3.12 and 3.13, a
-    RuntimeError in uvloop.
+    """A lost connection under its own name.
+
+    Writing to a transport that just closed is an AttributeError in Python 3.12 and 3.13, a RuntimeError in uvloop.
     """
     closed = isinstance(error, RuntimeError) and str(error).endswith("the handler is closed")
     if closed or (isinstance(error, AttributeError) and error.name == "_add_writer"):

@@ -60,10 +60,10 @@ class Timer(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def parse(cls, member: bytes) -> "Timer | None":
-        """Read a member; None when it is not one of ours."""
+        """Read a member; None when it concerns no run."""
         kind, _, rest = member.decode("utf-8", "replace").partition(":")
         run_id, *extra = rest.split(" ")
-        if kind not in KINDS or not is_run_id(run_id):
+        if not is_run_id(run_id):
             return None
         return cls(member=member, kind=kind, run_id=run_id, extra=tuple(extra))
 
@@ -155,6 +155,10 @@ class Sweep:
                 if timer.kind != "lease":
                     report.pause = max(0.02, min(report.pause, wait / 1000))
                 continue
+            if timer.kind not in KINDS:
+                # Of a newer version that runs beside this one: it is that one's to serve, and must only not stand in front of the others.
+                await self._set_back(timer, now)
+                continue
             report.timers += 1
             report.pause = min(report.pause, 1.0) if len(flat) < 2 * _AT_ONCE else 0.02  # a step may have set another, or there is more
             report.reclaimed += await self._serve(timer, now)
@@ -166,11 +170,14 @@ class Sweep:
             raise
         except Exception:
             # One run that cannot be served, whatever is wrong with it, must not keep all others from being: it would be among the first
-            # of every round, and be reported in each. XX and GT: the timer may have been struck or set anew meanwhile.
+            # of every round, and be reported in each.
             _log.exception("sweep.timer_failed", kind=timer.kind, run_id=timer.run_id)
-            timers = self._keys.timers(shard_of(timer.run_id))
-            await self._door.call("ZADD", timers, "XX", "GT", now + _SET_BACK_MS, timer.member)
+            await self._set_back(timer, now)
             return 0
+
+    async def _set_back(self, timer: Timer, now: int) -> None:
+        # XX and GT: it may have been struck or set anew meanwhile.
+        await self._door.call("ZADD", self._keys.timers(shard_of(timer.run_id)), "XX", "GT", now + _SET_BACK_MS, timer.member)
 
     async def _lease(self, timer: Timer) -> int:
         agent, entry = await self._door.call("HMGET", self._keys.run(timer.run_id), "agent", "entry")

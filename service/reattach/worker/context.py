@@ -105,7 +105,7 @@ class Run:
             resource_scope: What the event is about, where that is not the run's own scope.
 
         Raises:
-            InvalidRequest: The type or payload is not valid.
+            InvalidRequest: The type, payload or scope is not valid.
             PayloadTooLarge: The payload is larger than the deployment allows.
         """
         await self._parts.output.emit(type, payload, resource_scope)

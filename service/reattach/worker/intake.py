@@ -85,6 +85,11 @@ class Intake:
             self._failures += 1
             await self._rest(random.uniform(0.5, 1.0) * min(0.05 * 2 ** min(self._failures, 8), _LONGEST_PAUSE), deaf=True)
             return
+        except Exception:
+            # One queue that cannot be read, whatever is wrong with it, must not end the worker of all others; it is looked at again with
+            # the next hint or look around.
+            _log.exception("worker.take_failed", agent=agent, shard=shard)
+            return
         self._failures = 0
         for delivery in found:
             self._hot.setdefault(queue)

@@ -1,9 +1,12 @@
 """The way of a handler's events into the log."""
 
+import re
 from typing import TYPE_CHECKING, Any
 
+from ..core.errors import InvalidRequest
 from ..core.event import Draft, check_type
 from ..core.payload import to_json
+from ..core.run import SCOPE_PATTERN
 from .appender import Appender
 from .hold import Hold
 from .recall import Recall
@@ -39,11 +42,13 @@ class Output:
         """Append a handler's own event, unless an earlier pass did.
 
         Raises:
-            InvalidRequest: Type or payload are not valid.
+            InvalidRequest: Type, payload or scope are not valid.
             PayloadTooLarge: The payload is too large.
             Interrupt: The handler must unwind.
         """
         check_type(kind)
+        if scope is not None and re.fullmatch(SCOPE_PATTERN[1:-1], scope) is None:
+            raise InvalidRequest(f"a resource_scope matches {SCOPE_PATTERN}", field="resource_scope")
         raw = self.encode(payload)
         self.hold.check()
         if not self.recall.told(kind, raw, scope):

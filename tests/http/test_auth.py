@@ -1,5 +1,6 @@
 """Who asks and whether they may: the development side, and the seams for every other."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from typing import Any
@@ -194,3 +195,29 @@ async def test_an_outage_takes_nobodys_access(replicas: Callable[..., Any], stor
         assert await follower.until_end() == "cut"
     assert json.loads(follower.control[-1].data) == {"reason": "unavailable"}
     assert [entry["event"] for entry in logs if entry["log_level"] == "error"] == ["streams.reauthorise_failed"]
+
+
+async def test_an_authorizer_that_hangs_over_one_reader_holds_up_no_other(replicas: Callable[..., Any], store: Store) -> None:
+    """Whoever lost access is cut in time all the same, and who is not answered for does not go on reading for ever."""
+
+    class Stuck(Guard):
+        async def may(self, principal: Principal, action: Action, record: RunRecord | None) -> bool:
+            if not self.open and principal.subject == "ann":
+                await asyncio.Event().wait()
+            return await super().may(principal, action, record)
+
+    guard = Stuck()
+    service = await replicas(authenticator=ByHeader(), authorizer=guard, keepalive=0.5)
+    runs = [await drive.create(store), await drive.create(store)]
+    ann, *others = [
+        service.follow(run, headers={"x-who": f"dev/{who}"}) for run, who in zip(runs * 2, ("ann", "bob", "eve", "kim"), strict=True)
+    ]
+    for follower in (ann, *others):
+        await (await follower.open()).until(1)
+    with structlog.testing.capture_logs():
+        guard.open = False
+        for follower in others:
+            assert await follower.until_end(timeout=1.0) == "cut"
+            assert json.loads(follower.control[-1].data) == {"reason": "unauthorized"}
+        assert await ann.until_end(timeout=1.0) == "cut"
+    assert json.loads(ann.control[-1].data) == {"reason": "unavailable"}

@@ -63,6 +63,7 @@ class Streams:
         self._check: asyncio.Task[None] | None = None
         self.tick = min(settings.keepalive / _TICKS_PER_KEEPALIVE, _LONGEST_TICK)
         self._check_every = settings.keepalive / 2
+        self._asking = asyncio.Semaphore(_AT_ONCE)
 
     def __len__(self) -> int:
         return len(self._viewers)
@@ -128,17 +129,21 @@ class Streams:
             await asyncio.gather(*(self._check_run(run_id, viewers) for run_id, viewers in batch))
 
     async def _check_run(self, run_id: str, viewers: Iterable[Viewer]) -> None:
-        answers: dict[Principal, str | None] = {}
         try:
             record = await self._store.runs.load(run_id)
         except StoreUnavailable:
             return  # nothing is delivered either while the store is away; asked again in the next round
         except RunNotFound:
             record = None
+        readers: dict[Principal, list[Viewer]] = {}
         for viewer in viewers:
-            if viewer.principal not in answers:
-                answers[viewer.principal] = await self._refusal(viewer.principal, record)
-            refusal = answers[viewer.principal]
+            readers.setdefault(viewer.principal, []).append(viewer)
+        await asyncio.gather(*(self._check_reader(principal, record, theirs) for principal, theirs in readers.items()))
+
+    async def _check_reader(self, principal: Principal, record: RunRecord | None, viewers: Iterable[Viewer]) -> None:
+        async with self._asking:
+            refusal = await self._refusal(principal, record)
+        for viewer in viewers:
             if refusal is None:
                 # Spread out, so that viewers that came together are not all asked about together for ever.
                 viewer.authorised_at = asyncio.get_running_loop().time() - random.uniform(0, self._check_every / 4)
@@ -147,7 +152,9 @@ class Streams:
 
     async def _refusal(self, principal: Principal, record: RunRecord | None) -> str | None:
         try:
-            allowed = record is not None and await permitted(self._authorizer, principal, "read", record)
+            # One answer that never comes must not leave everybody else's permission unchecked.
+            async with asyncio.timeout(self._check_every):
+                allowed = record is not None and await permitted(self._authorizer, principal, "read", record)
         except StoreUnavailable:
             return None
         except Exception:

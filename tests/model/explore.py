@@ -86,5 +86,6 @@ def _take(world: World, before: Facts, step: Step) -> tuple[object, Facts]:
         return None, before
     replies, facts = world.perform(before.dumps, step.act)
     if isinstance(step.act, Call) and facts.log != before.log:
-        check_repeat(facts, world.perform(None, step.act)[1])
+        (answer,), twice = world.perform(None, step.act)
+        check_repeat(step.act, facts, twice, answer)
     return replies[0], facts

@@ -7,9 +7,10 @@ from reattach.core.event import DELTA_TYPES
 from reattach.core.fold import Fold
 from reattach.core.run import TERMINAL_STATES
 from reattach.store.records import to_record
+from reattach.store.scripts import Reply
 
 from .actors import Cast, Step
-from .world import PAST, Facts
+from .world import PAST, Call, Facts
 
 _LIFE = {
     "run.started": ("queued", "running"),
@@ -144,12 +145,18 @@ def check_step(before: Facts, after: Facts, step: Step) -> None:
         assert not missing, f"ended without an expiry of {missing}"
 
 
-def check_repeat(once: Facts, twice: Facts) -> None:
-    """A command whose reply was lost is sent again: that changes nothing more.
+_REFUSALS = frozenset({"FENCED", "CLOSED", "GAP", "MISSING", "GONE", "HELD", "SHUT", "TERMINAL", "REUSED"})
+_OF_SWEEPERS = frozenset({"reclaim", "expire"})
+"""Commands whose answer nobody depends on."""
+
+
+def check_repeat(act: Call, once: Facts, twice: Facts, answer: Reply) -> None:
+    """A command whose reply was lost is sent again: that changes nothing more, and whoever sent it hears that it was done.
 
     Raises:
-        AssertionError: It did.
+        AssertionError: It did, or is refused.
     """
+    assert act.script in _OF_SWEEPERS or answer.word not in _REFUSALS, f"the same {act.script} again was answered {answer.word}"
     assert twice.log == once.log and twice.state == once.state and twice.effects == once.effects, (
         "the same command twice did more than once"
     )

@@ -86,6 +86,32 @@ async def test_a_stopping_process_says_it_is_not_ready(service: Service, store: 
     assert refused.stream.status == 503 and int(refused.stream.headers["retry-after"]) >= 1
 
 
+OFFER = ("connection: Upgrade, HTTP2-Settings", "upgrade: h2c", "http2-settings: AAEAAEAAAAIAAAABAAMAAABkAAQBAAAAAAUAAEAA")
+"""What Java's client sends with its requests."""
+
+
+@pytest.mark.parametrize("apart", [False, True])
+async def test_a_request_that_offers_another_protocol_is_an_ordinary_one(service: Service, apart: bool) -> None:
+    """Its body is read, wherever it was torn, and the connection goes on."""
+    body = b'{"agent":"support","input":{"x":1}}'
+    async with connection(service.base_url) as raw:
+        for number in range(2):
+            raw.seen = b""
+            raw.ask("POST", "/agent-runs", *OFFER, "content-type: application/json", f"content-length: {len(body)}")
+            if apart:
+                await asyncio.sleep(0.05)
+            raw.send(body)
+            seen = await raw.until(b'/inputs"}}')
+            assert seen.startswith(b"HTTP/1.1 201") and b'"input":{"x":1}' in seen, number
+        raw.seen = b""
+        raw.ask("GET", "/healthz", *OFFER)
+        raw.ask("GET", "/healthz", "connection: close, upgrade", "upgrade: websocket")
+        assert (await raw.until_end()).count(b'{"status":"ok"}') == 2
+    async with connection(service.base_url) as raw:
+        raw.ask("CONNECT", "/healthz")
+        assert (await raw.until(b"}")).startswith(b"HTTP/1.1 405")
+
+
 async def test_cancelling_serve_drains_too(store: Store, settings: Settings, hub: Hub) -> None:
     """A caller that is torn down leaves no socket and no task behind."""
     started: asyncio.Future[str] = asyncio.get_running_loop().create_future()

@@ -11,6 +11,7 @@ from collections.abc import Callable, MutableMapping
 from contextlib import suppress
 from typing import Any, Final
 
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from ..core.errors import HeadTooLarge, MalformedRequest, ReattachError
@@ -156,12 +157,38 @@ class WireProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """A client sent something."""
+        self._unset_keepalive_if_required()
         # What the parser hands on sets this back. A header that does not end is handed on never; only the parser's memory grows.
         self._unparsed += len(data)
-        super().data_received(data)
+        try:
+            self.parser.feed_data(data)
+        except HttpParserUpgrade as e:
+            if self._offers_upgrade:
+                self._decline_upgrade(data[e.args[0] :])
+        except HttpParserError:
+            self.send_400_response("")
+            return
         if self._unparsed > MAX_HEAD and not self.transport.is_closing():
             self._refusal = _too_large()
             self.send_400_response("")
+
+    @property
+    def _offers_upgrade(self) -> bool:
+        return self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT"
+
+    def _decline_upgrade(self, rest: bytes) -> None:
+        """Read a request again without its offer to go on in another protocol.
+
+        Java's client offers h2c with every request, as it may, and sends the body behind it. The parser holds that for the other protocol.
+        """
+        head = [b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())]
+        for name, value in self.headers:
+            if name == b"connection":
+                value = b", ".join(v for v in map(bytes.strip, value.split(b",")) if v.lower() not in (b"upgrade", b"http2-settings"))
+            if name != b"upgrade":
+                head.append(b"%b: %b" % (name, value))
+        self.parser = HttpRequestParser(self)
+        self.data_received(b"\r\n".join((*head, b"", rest)))
 
     def on_message_begin(self) -> None:
         """A request begins."""
@@ -192,6 +219,8 @@ class WireProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """A request's head is complete; its task starts in the next turn of the loop."""
+        if self._offers_upgrade:
+            return
         super().on_headers_complete()
         wire = Wire(self.cycle)
         scope: MutableMapping[str, Any] = self.cycle.scope  # pyright: ignore[reportAssignmentType]
@@ -201,6 +230,8 @@ class WireProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """A request was read to its end."""
+        if self._offers_upgrade:
+            return
         self._unparsed = 0
         super().on_message_complete()
 

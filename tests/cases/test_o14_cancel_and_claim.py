@@ -31,9 +31,9 @@ async def test_a_run_cancelled_before_any_worker_is_never_worked_on(launch: Laun
     assert follower.types == ["run.created", "run.cancel_requested", "run.cancelled"]
 
 
-async def one(apis: list[Service], counter: Path) -> str:
+async def one(apis: list[Service], counter: Path, longer: float) -> str:
     """Create a run, cancel it a moment later, check everything that was said; how it ended."""
-    run_id = await new_script(apis[0].client, ["effect", str(counter)], ["finish", 1])
+    run_id = await new_script(apis[0].client, ["effect", str(counter)], ["sleep", longer], ["finish", 1])
     await asyncio.sleep(random.uniform(0, 0.02))
     answer = await cancel(apis[1].client, run_id)
     assert answer.status_code in (200, 202), answer.text
@@ -48,8 +48,8 @@ async def one(apis: list[Service], counter: Path) -> str:
     }
     states, counts = told[said]
     assert state in states and done in counts, (said, state, done)
-    # What was accepted is on the run, whatever it became; what came too late is not.
-    assert stands["version"] == (0 if said == "already_terminal" else 1), (said, stands)
+    # What was accepted is on the run, whatever it became. A request can also have come in time and been overtaken by the end.
+    assert stands["version"] == 1 or (said == "already_terminal" and stands["version"] == 0), (said, stands)
     if state == "cancelled":
         assert stands["disposition"] == ("cancelled_after_effect" if done else "cancelled_before_effect")
     elif stands["version"]:
@@ -65,5 +65,5 @@ async def test_cancels_in_the_moment_of_the_claim(launch: Launcher, replicas: Re
     await ended(apis[0].client, await new_script(apis[0].client, ["finish", 1]))
     seen: set[str] = set()
     for turn in range(rounds(12)):
-        seen |= set(await asyncio.gather(*(one(apis, tmp_path / f"counter-{turn}-{n}") for n in range(8))))
+        seen |= set(await asyncio.gather(*(one(apis, tmp_path / f"counter-{turn}-{n}", n % 4 * 0.1) for n in range(8))))
     assert len(seen) > 1, f"the moments must differ: {seen}"

@@ -21,7 +21,7 @@ from ..support.proxy import Proxy, Trap
 from ..support.waiting import wait_until
 from .seen import ends, events, outcome, payloads, says, submit, submit_script, texts, types, value
 
-COMMANDS = 32
+COMMANDS = 40
 """More than a worker sends before one run of the script below has ended."""
 
 

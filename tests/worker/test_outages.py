@@ -8,14 +8,17 @@ from typing import Any
 import msgspec
 import pytest
 
+from reattach import Agents, Run
+from reattach.core.errors import StoreUnavailable
 from reattach.core.settings import Settings
-from reattach.store import Store
+from reattach.store import Claim, Delivery, Store
+from reattach.store.work import Work
 
 from ..support.agents import agents as scripted
 from ..support.agents import count
 from ..support.proxy import Proxy
 from ..support.servers import RedisServer
-from .seen import events, outcome, reaches, says, submit_script, types
+from .seen import events, outcome, reaches, says, submit, submit_script, types
 
 STEPS: list[list[Any]] = [["text", "one two"], ["emit", "step.done", {"n": 1}], ["wait", "go"], ["emit", "step.done", {"n": 2}]]
 
@@ -90,3 +93,45 @@ async def test_an_outage_longer_than_the_lease(
     await proxy.outage(1.5)
     assert await outcome(store, run_id, timeout=20) == {"attempt": 2, "answers": []}
     assert count(counter) == 1
+
+
+async def test_a_claim_whose_answer_is_lost_for_long_costs_no_attempt(
+    store: Store, workers: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run is ours and nobody knows: it is asked for again under the same fence, not left until its lease runs out."""
+    claim, lost = Work.claim, 2
+
+    async def unheard(self: Work, delivery: Delivery, **about: Any) -> Claim | None:
+        nonlocal lost
+        claimed = await claim(self, delivery, **about)
+        if lost > 0:
+            lost -= 1
+            raise StoreUnavailable("the answer was lost")
+        return claimed
+
+    monkeypatch.setattr(Work, "claim", unheard)
+    await workers(scripted)
+    run_id = await submit_script(store, ["emit", "step.done", {}])
+    await outcome(store, run_id)
+    assert lost == 0 and await types(store, run_id) == ["run.created", "run.started", "step.done", "run.succeeded"]
+
+
+async def test_an_intention_that_the_store_forgot_does_not_hide_the_effect(store: Store, workers: Callable[..., Any]) -> None:
+    """A failover lost the last write while the tool ran: what happened is in the log, with a receipt that the next pass finds."""
+    own, calls = Agents(), 0
+
+    @own.agent("noting")
+    async def noting(run: Run) -> str:
+        async def tool() -> str:
+            nonlocal calls
+            calls += 1
+            await store.door.call("HDEL", store.keys.effects(run.run_id), "call_1")
+            return "noted"
+
+        receipt = await run.effect("a.b", tool)
+        return receipt.receipt_id
+
+    await workers(own)
+    run_id = await submit(store, "noting")
+    assert (await outcome(store, run_id)).startswith("receipt_")
+    assert calls == 1 and (await store.runs.load(run_id)).receipts == 1

@@ -55,6 +55,11 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
     result: bytes | None = None
     error: bytes | None = None
 
+    @property
+    def call(self) -> EffectCall:
+        """The call it became of."""
+        return EffectCall(call_id=self.call_id, tool=self.tool, arguments=self.arguments, mutating=self.mutating)
+
     def encode(self) -> bytes:
         """The effect as one JSON object; what is not known is left out."""
         return _encoder.encode(

@@ -248,7 +248,12 @@ class Effects:
         return await self._intend(plan, again=True)
 
     async def _commit(self, effect: Effect, *, why: str | None = None) -> int:
-        done = await self._hold.insist(lambda: self._work.commit(self._hold.lease, effect, why=why))
+        try:
+            done = await self._hold.insist(lambda: self._work.commit(self._hold.lease, effect, why=why))
+        except EffectUnresolved:
+            # The store came back without the intention it had confirmed (a failover that lost writes). What happened is told all the same.
+            await self._hold.insist(lambda: self._work.intend(self._hold.lease, effect.call, again=True))
+            done = await self._hold.insist(lambda: self._work.commit(self._hold.lease, effect, why=why))
         self._known[effect.call_id] = effect
         self._hold.saw(done.sequence, done.cancel_version)
         return done.sequence

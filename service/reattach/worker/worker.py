@@ -21,6 +21,7 @@ from .renewal import Renewal
 
 _MARGIN: Final = 2.0
 _LEAST_MARGIN: Final = 0.5
+_PAUSE: Final = 0.2
 _log = structlog.get_logger("reattach.worker")
 
 
@@ -113,7 +114,7 @@ class Worker:
         since = clock()
         self._claiming.add(delivery.run_id)
         try:
-            claim = await self._claim(delivery)
+            claim = await self._claim(delivery, since)
         finally:
             asked = delivery.run_id in self._asked
             self._claiming.discard(delivery.run_id)
@@ -135,16 +136,26 @@ class Worker:
             # The run may be parked until a time that no other process knows of yet, or have ended.
             self._store.sweep.nudge()
 
-    async def _claim(self, delivery: Delivery) -> Claim | None:
+    async def _claim(self, delivery: Delivery, since: float) -> Claim | None:
         agent = self._agents[delivery.agent]
-        try:
-            return await self._store.work.claim(
-                delivery, consumer=self._consumer, worker=self.name, max_losses=agent.attempts, backoff_ms=round(agent.backoff * 1000)
-            )
-        except StoreUnavailable as e:
-            # The entry, or the lease nobody knows of, is found by a sweep.
-            _log.warning("worker.claim_failed", run_id=delivery.run_id, error=str(e))
-            return None
+        # One fence for all tries: where only the answer was lost the run is ours, and would be lost, an attempt with it, if nobody asked.
+        fence = new_token()
+        while True:
+            try:
+                return await self._store.work.claim(
+                    delivery,
+                    consumer=self._consumer,
+                    worker=self.name,
+                    max_losses=agent.attempts,
+                    backoff_ms=round(agent.backoff * 1000),
+                    fence=fence,
+                )
+            except StoreUnavailable as e:
+                if self._stopping or clock() - since > self._store.settings.lease:
+                    # The entry, or the lease nobody knows of, is found by a sweep.
+                    _log.warning("worker.claim_failed", run_id=delivery.run_id, error=str(e))
+                    return None
+                await asyncio.sleep(random.uniform(0.5, 1.0) * _PAUSE)
 
     async def _drain(self) -> None:
         margin = min(_MARGIN, max(_LEAST_MARGIN, self._settings.grace / 4))

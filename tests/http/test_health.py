@@ -98,3 +98,12 @@ async def test_metrics_tell_what_happened(service: Service, store: Store) -> Non
     assert grew("reattach_http_problems_total", code="run_not_found") == 1
     assert grew("reattach_http_request_seconds_count", route="/agent-runs/{run_id}", status="404") == 1
     assert run_id not in after.text and "developer" not in after.text
+
+
+async def test_methods_that_no_one_serves_share_one_label(service: Service) -> None:
+    """Whoever is let in to nothing cannot fill the metrics with what there is to try."""
+    for method in ("PATCH", "LOCK", "PROPFIND"):
+        assert (await service.client.request(method, "/limits")).status_code == 405
+    told = await service.client.get("/metrics")
+    assert values(told, "reattach_http_request_seconds_count", route="/limits", method="other", status="405") >= 3
+    assert "PROPFIND" not in told.text and "LOCK" not in told.text

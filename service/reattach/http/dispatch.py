@@ -51,7 +51,9 @@ class Resource:
             if (wire := wire_of(scope)) is None or not wire.lost:
                 raise
         seconds = perf_counter() - began
-        REQUESTS.labels(scope["method"], self._path, str(status)).observe(seconds)
+        # What clients may call a method is not for them to fill the metrics with.
+        method = scope["method"] if scope["method"] in self._endpoints else "other"
+        REQUESTS.labels(method, self._path, str(status)).observe(seconds)
         _log.debug("request", method=scope["method"], path=scope["path"], status=status, ms=round(seconds * 1000, 1))
 
     async def _respond(self, request: Request) -> ASGIApp:

@@ -209,7 +209,9 @@ async def _decided(store: Store, settings: Settings, run_id: str, seconds: float
             left = end - monotonic()
             if snapshot.state in TERMINAL_STATES or left <= 0:
                 return snapshot
-            await changed(hub, run_id, snapshot.sequence, left)
+            if await changed(hub, run_id, snapshot.sequence, left) <= snapshot.sequence:
+                # The time is over, or news cannot be waited for now: look once more, but do not spin.
+                end = 0.0
     finally:
         await hub.close()
 

@@ -50,3 +50,30 @@ async def test_a_receipt_of_any_form_can_be_read_again(store: Store, workers: Ca
     receipt_id, *rest = await outcome(store, run_id)
     assert rest == [kept, "done", True]
     assert receipt_id == kept if kept is not None else receipt_id.startswith("receipt_")
+
+
+async def test_a_branch_that_gives_up_leaves_the_others_their_answer(store: Store, workers: Callable[..., Any]) -> None:
+    """Two branches share a read-only call, and one has less patience: the other gets the result, and nobody fails."""
+    own = Agents()
+
+    @own.agent("sharing")
+    async def sharing(run: Run) -> Any:
+        async def look() -> str:
+            await asyncio.sleep(0.4)
+            return "found"
+
+        async def ask() -> Any:
+            return (await run.effect("a.read", look, call_id="same", read_only=True)).result
+
+        async def impatient() -> Any:
+            try:
+                async with asyncio.timeout(0.1):
+                    return await ask()
+            except TimeoutError:
+                return "gave up"
+
+        # Alone, it is cancelled with its only branch, and the same call may be made again at once.
+        return [await impatient(), *await asyncio.gather(impatient(), ask())]
+
+    await workers(own)
+    assert await outcome(store, await submit(store, "sharing")) == ["gave up", "gave up", "found"]

@@ -67,7 +67,7 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
         """
         parts: list[Any] = list(reply) if isinstance(reply, list) else [None]  # pyright: ignore[reportUnknownArgumentType]
         if not isinstance(parts[0], bytes):
-            raise RuntimeError(f"{self.name}.lua answered {reply!r}, which is not a word with data")
+            raise RuntimeError(f"{self.name}.lua answered something else than a word with data")
         word, values = parts[0].decode(), tuple(parts[1:])
         if self.replies.get(word) != len(values):
             raise RuntimeError(f"{self.name}.lua answered {word} with {len(values)} values, which its header does not list")

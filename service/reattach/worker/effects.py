@@ -60,6 +60,7 @@ class Plan(msgspec.Struct, kw_only=True):
     timeout: float | None
     policy: Policy
     tries: int = 0
+    waiting: int = 0
 
 
 class Effects:
@@ -130,8 +131,18 @@ class Effects:
             self._running[plan.call.call_id] = (plan, task)
             task.add_done_callback(lambda done: self._ended(plan, done))
             self._hold.bind_tool(task)
-        # A handler that is cancelled leaves a mutating call running: its receipt must be recorded first.
-        return await (asyncio.shield(task) if plan.call.mutating else task)
+        begun = other or plan
+        begun.waiting += 1
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            # A mutating call goes on, since its receipt must be recorded; a read-only one while another branch of the handler waits for it.
+            if not begun.call.mutating and begun.waiting == 1:
+                task.cancel()
+                await asyncio.wait({task})
+            raise
+        finally:
+            begun.waiting -= 1
 
     def _ended(self, plan: Plan, task: "asyncio.Task[Receipt]") -> None:
         del self._running[plan.call.call_id]

@@ -25,7 +25,7 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
         name: What runs name as their agent.
         handler: Called with the `Run`.
         attempts: Workers that may be lost on one run before it fails with ``worker_lost``.
-        backoff: Seconds before the second retry; doubles from then on. The first retry is at once.
+        backoff: Seconds before the second retry, and up to a quarter more; doubles from then on. The first retry is at once.
         generator: Whether the handler is an async generator.
     """
 
@@ -50,7 +50,7 @@ class Agents:
             name: Lower-case letters, digits, ``.`` ``_`` ``-``; at most 64 characters.
             attempts: Workers that may be lost on one run before it fails with ``worker_lost``; at least 1. An exception in the
                 handler is an outcome, not a lost worker: it ends the run and is never retried.
-            backoff: Seconds before the second retry; doubles from then on.
+            backoff: Seconds before the second retry, and up to a quarter more; doubles from then on.
 
         Raises:
             ValueError: The name is taken or outside its alphabet, or a number is out of range.

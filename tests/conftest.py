@@ -1,6 +1,7 @@
 """Fixtures for every folder: a real Redis, a store, a hub, API replicas, processes, a fault proxy, and checks after every test."""
 
 import secrets
+import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack
 from inspect import iscoroutinefunction
@@ -200,5 +201,8 @@ def own_redis(tmp_path: Path) -> Iterator[Callable[..., RedisServer]]:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Markers this folder uses."""
+    # A shell's background job ignores Ctrl-C and hands that down; the processes that are tested must not.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "leaves_wreckage(reason): the test breaks on purpose what is checked after every test")
     config.addinivalue_line("markers", "expects_errors(reason): the test makes the product log errors on purpose")

@@ -46,6 +46,8 @@ class Child:
 
     def start(self) -> None:
         """Start it; output is appended, so that a restart keeps what the first life said."""
+        if self._file is not None:  # it ended by itself, and nobody waited for it
+            self._file.close()
         self._file = self.log.open("ab")
         self._process = subprocess.Popen(
             self.command,

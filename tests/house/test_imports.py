@@ -1,12 +1,23 @@
 """Imports point down only, and what is dangerous is imported in one place."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Final
 
 import reattach
 
-from .tree import PACKAGE, ROOT, name_of
+from .tree import LUA, PACKAGE, ROOT, name_of
+
+WALL_CLOCK: Final = re.compile(
+    r"\btime\.(time|time_ns|gmtime|localtime|ctime)\(|\b(datetime|date)\.(now|utcnow|today)\(|\bCLOCK_REALTIME\b|os\.(time|date)\("
+)
+READ_THE_CLOCK: Final = {
+    "service/reattach/store/server.py": "tells people how far the host's clock is from the server's",
+    "service/reattach/demo/model/client.py": "a provider's Retry-After may be a date",
+    "service/reattach/demo/tickets.py": "a note of the demo's own database has a date",
+}
 
 
 def test_the_import_contracts_hold() -> None:
@@ -26,3 +37,12 @@ def test_every_folder_is_a_package_that_says_what_it_is() -> None:
 def test_the_package_is_the_one_in_this_tree() -> None:
     """The suite judges this checkout, not another copy that happens to be installed."""
     assert Path(reattach.__file__).parent == PACKAGE
+
+
+def test_no_host_clock_decides_anything() -> None:
+    """Sequence, order, lease and retention are on the server's clock: what asks a host for the date is listed, each with its reason."""
+    sources = [*PACKAGE.rglob("*.py"), *LUA.rglob("*.lua")]
+    asking = {name_of(path) for path in sources if WALL_CLOCK.search(path.read_text("utf-8"))}
+    assert asking == set(READ_THE_CLOCK)
+    told = [name_of(path) for path in LUA.rglob("*.lua") if "'TIME'" in path.read_text("utf-8")]
+    assert told == ["lua/include/clock.lua"]

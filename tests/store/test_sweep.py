@@ -186,6 +186,31 @@ async def test_retries_are_spaced(store: Store) -> None:
     await store.runs.cancel(run_id, by="me", reason=None, key=None, fingerprint="")
 
 
+async def test_retries_are_spread(store: Store) -> None:
+    """What one dead worker had does not come back all at once: each run pauses its agent's backoff and up to a quarter more."""
+    runs = [await create(store, agent) for agent in ("support", "slow") for _ in range(6)]
+    backoffs = {"support": 40_000, "slow": 100_000}
+    for attempt in (1, 2):
+        for agent, pause in backoffs.items():
+            for delivery in await store.work.take(agent, "c", limit=6):
+                assert await store.work.claim(delivery, consumer="c", worker="c", max_losses=5, backoff_ms=pause)
+
+        async def taken_back(attempt: int = attempt) -> bool:
+            await store.sweep.once()
+            return {(await store.runs.load(run_id)).losses for run_id in runs} == {attempt}
+
+        await wait_until(taken_back, f"loss {attempt} of all to be noticed", timeout=10)
+    pauses = dict[str, set[int]]((agent, set[int]()) for agent in backoffs)
+    for run_id in runs:
+        record = await store.runs.load(run_id)
+        due = float(await store.door.call("ZSCORE", store.keys.timers(run_id[4:6]), f"retry:{run_id}"))
+        pauses[record.agent].add(round(due) - record.last_activity_at)
+        await store.runs.cancel(run_id, by="me", reason=None, key=None, fingerprint="")
+    for agent, pause in backoffs.items():
+        assert pause <= min(pauses[agent]) and max(pauses[agent]) <= 1.25 * pause
+        assert len(pauses[agent]) > 3, f"{agent} comes back all at once: {pauses}"
+
+
 async def test_a_remembered_fold_of_a_lost_history_is_not_continued(store: Store) -> None:
     """A failover lost the last events and the run grew past them since: the snapshot is of what the log has, not of what was remembered."""
     hand = await start(store)

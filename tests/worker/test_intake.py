@@ -22,6 +22,7 @@ agents = Agents()
 AT_WORK: set[str] = set()
 MOST: list[int] = []
 ORDER: list[str] = []
+RUNS: list[str] = []
 
 
 async def work(run: Run) -> str:
@@ -29,6 +30,7 @@ async def work(run: Run) -> str:
     AT_WORK.add(run.run_id)
     MOST.append(len(AT_WORK))
     ORDER.append(run.agent)
+    RUNS.append(run.run_id)
     try:
         await asyncio.sleep(0.05)
     finally:
@@ -71,6 +73,24 @@ async def test_a_busy_agent_does_not_starve_the_others(store: Store, workers: Ca
     for run_id in [*busy, *others]:
         await ends(store, run_id)
     assert {"b", "c"} <= set(ORDER[:8]), ORDER
+
+
+async def test_a_busy_shard_does_not_starve_the_others(store: Store, workers: Callable[..., Any]) -> None:
+    """A session with many runs, all in one shard, is not the only one that is worked on."""
+    RUNS.clear()
+    busy = [await create(store, "a", session_id="long") for _ in range(40)]
+    others: list[str] = []
+    while len(others) < 2:
+        run_id = await create(store, "a")
+        if run_id[4:6] != busy[0][4:6]:
+            others.append(run_id)
+        else:
+            busy.append(run_id)
+    await workers(agents, concurrency=2)
+    for run_id in [*busy, *others]:
+        await ends(store, run_id)
+    assert {run_id[4:6] for run_id in busy} == {busy[0][4:6]}
+    assert set(others) <= set(RUNS[:10]), [run_id[4:6] for run_id in RUNS]
 
 
 async def test_work_is_taken_at_once(store: Store, workers: Callable[..., Any]) -> None:

@@ -15,7 +15,7 @@ from reattach.store import Store
 from ..support.agents import agents as scripted
 from ..support.agents import count
 from ..support.waiting import wait_until
-from .seen import ends, error, outcome, payloads, reaches, submit, submit_script, texts, types
+from .seen import ends, error, events, outcome, payloads, reaches, submit, submit_script, texts, types
 
 agents = Agents()
 
@@ -153,6 +153,33 @@ async def test_a_limit_fails_the_run(store: Store, workers: Callable[..., Any]) 
     await workers(scripted)
     run_id = await submit_script(store, ["wait", "approval", 0.2])
     assert (await error(store, run_id))["code"] == "wait_expired"
+
+
+@pytest.mark.parametrize("sleep", [False, True], ids=["wait", "sleep"])
+async def test_a_limit_that_passed_while_nobody_was_there_fires_once(store: Store, workers: Callable[..., Any], sleep: bool) -> None:
+    """Every process was down at the time; those that come back, all at once, notice it, and it is told once."""
+    first = await workers(scripted)
+    run_id = await submit_script(store, ["pause", 0.8] if sleep else ["wait", "approval", 0.8], ["finish", "awake"])
+    await reaches(store, run_id, "waiting")
+    await first.crash()
+    waits = (await events(store, run_id))[-1]
+
+    async def over() -> bool:
+        seconds, micros = await store.door.call("TIME")
+        return int(seconds) * 1000 + int(micros) // 1000 > waits.at + 1000
+
+    await wait_until(over, "the limit to pass")
+    assert (await store.runs.load(run_id)).state == "waiting", "somebody was there"
+    await asyncio.gather(*(workers(scripted) for _ in range(3)))
+    if sleep:
+        assert await outcome(store, run_id) == "awake"
+    else:
+        assert (await error(store, run_id))["code"] == "wait_expired"
+    await asyncio.gather(*(store.sweep.once() for _ in range(5)))
+    assert (await types(store, run_id))[2:] == [
+        "run.waiting",
+        *(["input.received", "run.resumed", "run.succeeded"] if sleep else ["run.failed"]),
+    ]
 
 
 async def test_a_long_sleep_gives_the_worker_back(store: Store, workers: Callable[..., Any], tmp_path: Path) -> None:

@@ -196,6 +196,7 @@ async def test_a_person_is_told_what_their_word_did(store: Store, settings: Sett
     [
         (["call_1"], 2, "--done or --not-done"),
         (["call_1", "--not-done", "--receipt", "r"], 2, "go with --done"),
+        (["call_1", "--done", "--version", "v3"], 2, "like order_7:v3"),
         (["call_1", "--done", "--result", "{"], 4, "[invalid_request]"),
         (["call_2", "--done"], 4, "these are: call_1"),
     ],

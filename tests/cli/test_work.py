@@ -24,6 +24,7 @@ MODULES = {
     "nothing": "",
     "needs": "import surely_not_installed\n",
     "broken": "def f(:\n",
+    "sync": "from reattach import Agents\nagents = Agents()\n@agents.agent('one')\ndef one(run): return 1\n",
     "fails": "x = 1\nraise ValueError('no luck')\n",
 }
 
@@ -48,6 +49,9 @@ def test_agents_are_found_from_the_current_folder(here: Path) -> None:
     [
         ("its_good", "'its_good' does not name agents: give a module and a name in it, like its_good:agents"),
         ("./its_good.py:agents", "like its_good:agents"),
+        ("its_good.py:agents", "like its_good:agents"),
+        ("READ-ME.md", "like shop.agents:agents"),
+        ("its_sync:agents", "cannot be imported (line 3 of {here}/its_sync.py): TypeError: the handler of agent 'one' must be an async"),
         ("nowhere:agents", "there is no module nowhere: neither in {here} nor installed"),
         ("its_named:agents", "the module its_named has no 'agents'; did you mean its_named:mine?"),
         ("its_nothing:agents", "the module its_nothing has no 'agents'; it needs a line like: agents = Agents()"),

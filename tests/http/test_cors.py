@@ -3,6 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
+from reattach.core.errors import InvalidRequest
+from reattach.http.cors import origins_of
 from reattach.store import Store
 
 from ..support import drive
@@ -35,6 +39,13 @@ async def test_configured_origins_may_resume(replicas: Callable[..., Any], store
     assert follower.stream.headers["access-control-allow-origin"] == "https://app.example"
     refused = await service.client.get(f"/agent-runs/{run_id}", headers={**ORIGIN, "if-none-match": '"1"'})
     assert refused.status_code == 304 and refused.headers["access-control-allow-origin"] == "https://app.example"
+
+
+@pytest.mark.parametrize("text", ["app.example", "https://app.example/", "https://App.example", "*", "https://app.example, localhost:8000"])
+def test_what_no_browser_sends_is_no_origin(text: str) -> None:
+    """A slash too many is said at the start, instead of a page that stays empty."""
+    with pytest.raises(InvalidRequest, match="like http://localhost:8000"):
+        origins_of(text)
 
 
 async def test_other_origins_stay_outside(replicas: Callable[..., Any]) -> None:

@@ -100,9 +100,38 @@ def test_urls_that_cannot_be_meant(url: str) -> None:
     assert "redis" in e.value.detail and (not url or url not in e.value.detail)
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://:secret@x:secret/0",
+        "redis://[::secret",
+        "redis://x/0?socket_timeout=secret",
+        "redis://x/0?secret=1",
+        "redis+cluster://x:secret",
+        "redis+cluster://x:1?secret=1",
+        "redis+sentinel://x:secret/m",
+        "redis+sentinel://x:1/m/secret",
+    ],
+)
+async def test_urls_with_a_part_that_is_not_valid(url: str) -> None:
+    """Each is refused as a whole: a password with a slash in it ends up in the port."""
+    with pytest.raises(InvalidRequest) as e:
+        Target(url, timeout=1).client()
+    assert "the Redis URL cannot be used" in e.value.detail and "secret" not in e.value.detail
+
+
+@pytest.mark.parametrize("url", ["redis://u:p%40%2Fs@x:1/0", "redis+sentinel://u:p%40%2Fs@x:1/m"])
+async def test_a_password_may_hold_any_character(url: str) -> None:
+    """Percent-encoded, as in every URL, and behind Sentinels as well."""
+    kept = Target(url, timeout=1).client().connection_pool.connection_kwargs
+    assert (kept["username"], kept["password"]) == ("u", "p@/s")
+
+
 def test_a_url_is_shown_without_its_password() -> None:
     """Credentials never reach a log."""
     assert Target("redis://user:secret@host:1/0?x=secret", timeout=1).safe_url == "redis://host:1/0"
+    for mark in "/?#":
+        assert Target(f"redis://user:secret{mark}1@host:1/0", timeout=1).safe_url == "redis://…"
 
 
 def test_a_bug_is_not_an_outage() -> None:

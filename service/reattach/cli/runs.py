@@ -143,6 +143,8 @@ def resolve_call(
         raise click.UsageError("say --done or --not-done")
     if not happened and (result is not None or any(said.values())):
         raise click.UsageError("--receipt, --version and --result go with --done")
+    if said["version"] is not None and not all(said["version"].rpartition(":")[::2]):
+        raise click.UsageError("--version names the resource and its version, like order_7:v3")
     verdict = Verdict(happened=happened, receipt_id=said["receipt"], result_version=said["version"], result=_given(result, settings))
 
     async def body(store: Store) -> None:
@@ -179,7 +181,8 @@ def _question(snapshot: Snapshot, call_id: str) -> str:
     """
     unresolved = [u.tool_call_id for u in snapshot.unresolved]
     if call_id not in unresolved:
-        raise InvalidRequest(f"tool call {call_id} is not unresolved; these are: {', '.join(unresolved) or 'none'}", field="call")
+        others = f"these are: {', '.join(unresolved)}" if unresolved else "no call of this run is"
+        raise InvalidRequest(f"tool call {call_id} is not unresolved; {others}", field="call")
     if snapshot.waiting is None or not asks_about(snapshot.waiting.wait_id, call_id):
         raise WaitNotOpen(f"the run is {snapshot.state} and does not wait for a word on {call_id}")
     return snapshot.waiting.wait_id

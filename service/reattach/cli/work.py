@@ -1,6 +1,7 @@
 """``reattach work``: a worker."""
 
 import importlib
+import inspect
 import os
 import sys
 import traceback
@@ -84,9 +85,10 @@ def load_agents(name: str) -> Agents:
         click.UsageError: There is no such module or attribute, it is something else, or importing it failed.
     """
     module_name, _, attribute = name.partition(":")
-    if not all(part.isidentifier() for part in module_name.split(".")) or not attribute.isidentifier():
-        stem = module_name.removeprefix("./").removesuffix(".py").replace("/", ".").strip(".") or "shop.agents"
-        raise click.UsageError(f"{name!r} does not name agents: give a module and a name in it, like {stem}:{attribute or 'agents'}")
+    if not _is_module(module_name) or module_name.endswith(".py") or not attribute.isidentifier():
+        stem = module_name.removeprefix("./").removesuffix(".py").replace("/", ".")
+        like = f"{stem if _is_module(stem) else 'shop.agents'}:{attribute if attribute.isidentifier() else 'agents'}"
+        raise click.UsageError(f"{name!r} does not name agents: give a module and a name in it, like {like}")
     module = _import(module_name)
     found: object = getattr(module, attribute, None)
     if not isinstance(found, Agents):
@@ -97,6 +99,10 @@ def load_agents(name: str) -> Agents:
     if not len(found):
         raise click.UsageError(f'{name} holds no agent: decorate a function with @{attribute}.agent("name")')
     return found
+
+
+def _is_module(name: str) -> bool:
+    return all(part.isidentifier() for part in name.split("."))
 
 
 def _import(name: str) -> ModuleType:
@@ -115,5 +121,6 @@ def _import(name: str) -> ModuleType:
 
 def _where(error: Exception) -> str:
     """The line of the user's code that failed."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if "importlib" not in f.filename and f.filename != __file__]
+    ours = (__file__, inspect.getfile(Agents))
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if "importlib" not in f.filename and f.filename not in ours]
     return f" (line {frames[-1].lineno} of {frames[-1].filename})" if frames else ""

@@ -6,9 +6,9 @@ from starlette.types import ASGIApp
 from ..core.settings import Settings
 from ..store import Store
 from ..tail import Hub
-from .auth import Authenticator, Authorizer, check_bind, names
+from .auth import Authenticator, Authorizer, check_bind
 from .claims import Claims
-from .cors import Cors
+from .cors import Cors, origins_of
 from .dispatch import nowhere, routes
 from .routes import TABLE
 from .service import Service
@@ -42,5 +42,5 @@ def create_app(store: Store, hub: Hub, settings: Settings, authenticator: Authen
     )
     # The bare router: every resource answers its own errors, and each layer around a stream costs memory for as long as it is open.
     app = Router(routes(service, TABLE), redirect_slashes=False, default=nowhere)
-    origins = names(settings.cors)
+    origins = origins_of(settings.cors)
     return Cors(app, origins) if origins else app

@@ -5,7 +5,7 @@ without a socket timeout (redis-py's default of 5 s would kill them). ``store.do
 """
 
 from typing import Any, Final
-from urllib.parse import parse_qsl, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
 import redis.asyncio as aioredis
 from redis.asyncio.cluster import ClusterNode, RedisCluster
@@ -105,7 +105,10 @@ class Target:
         """
         self.timeout = timeout
         self._url = url
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+        except ValueError:
+            raise _unreadable() from None
         self.scheme = parts.scheme
         self.is_cluster = self.scheme in ("redis+cluster", "rediss+cluster")
         self.is_sentinel = self.scheme in ("redis+sentinel", "rediss+sentinel")
@@ -120,10 +123,17 @@ class Target:
     def safe_url(self) -> str:
         """The URL without its credentials, for people and logs."""
         parts = urlsplit(self._url)
+        if "@" in parts.path + parts.query + parts.fragment:
+            # A password with a slash, a question mark or a hash in it: what stands before that is taken for the host.
+            return f"{parts.scheme}://…"
         return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
     def client(self, *, blocking: bool = False) -> Client:
-        """A new client. Replies arrive raw: no callback parses them, so that both regimes and all topologies answer alike."""
+        """A new client. Replies arrive raw: no callback parses them, so that both regimes and all topologies answer alike.
+
+        Raises:
+            InvalidRequest: A part of the URL is not what it should be.
+        """
         options: dict[str, Any] = {
             "protocol": 2,
             "socket_timeout": None if blocking else self.timeout,
@@ -131,10 +141,17 @@ class Target:
             "socket_keepalive": True,
             "health_check_interval": 0,
         }
-        if self.is_cluster:
-            return self._cluster(options)
-        if self.is_sentinel:
-            return self._sentinel(options)
+        try:
+            if self.is_cluster:
+                return self._cluster(options)
+            client: Client = self._sentinel(options) if self.is_sentinel else self._single(options)
+            # Nothing is sent yet; an option that no connection knows is found now.
+            client.connection_pool.make_connection()
+        except (ValueError, TypeError):
+            raise _unreadable() from None
+        return client
+
+    def _single(self, options: dict[str, Any]) -> Client:
         if self.scheme == "unix":
             options.pop("socket_keepalive")
         client_class: Any = aioredis.Redis
@@ -148,9 +165,9 @@ class Target:
         hosts = [(h.partition(":")[0], int(h.partition(":")[2] or default)) for h in netloc.split(",")]
         extra: dict[str, Any] = dict(parse_qsl(parts.query))
         if password:
-            extra["password"] = password
+            extra["password"] = unquote(password)
         if user:
-            extra["username"] = user
+            extra["username"] = unquote(user)
         if self.scheme.startswith("rediss"):
             extra["ssl"] = True
         return hosts, extra
@@ -166,6 +183,10 @@ class Target:
         name, _, db = urlsplit(self._url).path.strip("/").partition("/")
         sentinel: Any = Sentinel(hosts, sentinel_kwargs={"socket_timeout": min(self.timeout, 2.0), "protocol": 2})
         return sentinel.master_for(name, db=int(db or 0), retry=Retry(NoBackoff(), 0), **options, **extra)
+
+
+def _unreadable() -> InvalidRequest:
+    return InvalidRequest("the Redis URL cannot be used: a host, port, database or ?option=value in it is not a valid one", field="redis")
 
 
 _RAW: Final = (

@@ -10,10 +10,12 @@ import redis
 
 from reattach.core.settings import Settings
 from reattach.store import Ring, Store
+from reattach.tail import Hub
 
 from ..support.drive import claim, create, new_run, start
 from ..support.topologies import Cluster, Watched, running_cluster, running_sentinels
 from ..support.waiting import wait_until
+from ..tail.viewers import Viewer
 
 HOSTILE = ["{", "}", "{}", "a}:run:{b", "{07}", "x:y:{z}:", "ключ{1}"]
 """Text of users that would steer a hash slot if it got into a key unhashed."""
@@ -76,6 +78,30 @@ async def test_a_life_on_a_cluster(clustered: Store, cluster: Cluster) -> None:
     bells.cancel()
     await asyncio.gather(bells, return_exceptions=True)
     assert (await clustered.sweep.once()).timers >= 16
+
+
+async def test_viewers_follow_runs_of_every_shard(clustered: Store) -> None:
+    """Create → claim → append → follow → cancel, each run with a viewer that begins before and one that comes in the middle."""
+    hub = Hub(clustered, clustered.settings)
+    await hub.start()
+    try:
+        for n in range(16):
+            await clustered.runs.create(new_run("seen", session_id=f"v{n}"), key=None, fingerprint="")
+        hands = [await claim(clustered, "seen") for _ in range(16)]
+        assert len({hand.run_id[4:6] for hand in hands}) > 4
+        viewers = [await Viewer(hub, hand.run_id).reaches(2) for hand in hands]
+        for hand in hands:
+            await hand.emit_many(5)
+        viewers += [Viewer(hub, hand.run_id, after=3) for hand in hands]
+        for hand in hands:
+            await clustered.runs.cancel(hand.run_id, by="me", reason=None, key=None, fingerprint="")
+            assert (await hand.finish("cancelled")).sequence == 9
+        for viewer in viewers:
+            await viewer.ends()
+            viewer.check(9)
+            assert viewer.slices[-1].terminal
+    finally:
+        await hub.close()
 
 
 async def test_user_text_never_steers_a_slot(clustered: Store, cluster: Cluster) -> None:

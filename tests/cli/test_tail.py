@@ -166,6 +166,18 @@ async def test_it_goes_on_when_redis_comes_back(
     assert said.startswith("the store is away; going on behind event 5 when it is back")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full disk")
+async def test_output_that_cannot_be_written_is_no_failed_run(store: Store, settings: Settings) -> None:
+    """A full disk is said in a sentence, and the exit code is not that of a run that failed."""
+    hand = await start(store)
+    await hand.finish()
+    env = shell.environment(settings_env(settings))
+    shell_command = ["sh", "-c", f"{' '.join(shell.command('tail', hand.run_id))} > /dev/full"]
+    ended = await asyncio.to_thread(subprocess.run, shell_command, env=env, capture_output=True, text=True, timeout=20, check=False)
+    assert ended.returncode == 4
+    assert ended.stderr == "Error: the output cannot be written: No space left on device\n"
+
+
 @pytest.mark.parametrize("events", [2, 2000])
 async def test_a_reader_that_has_seen_enough_ends_it_quietly(store: Store, settings: Settings, events: int) -> None:
     """``reattach tail RUN | head -1``, also while the run says nothing."""

@@ -7,14 +7,15 @@ import os
 import stat
 import sys
 import unicodedata
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, Final, TextIO
 
 import click
 
 from ..core.settings import Settings
 from ..obs.log import setup_logging
+from .main import EXIT_REFUSED
 
 _LABEL: Final = 8
 _KEPT: Final = frozenset("\n\t")
@@ -27,6 +28,12 @@ STATE_COLOURS: Final = {
     "failed": "red",
     "cancelled": "red",
 }
+
+
+class Unwritable(click.ClickException):
+    """A command's output has nowhere to go, e.g. since the disk is full."""
+
+    exit_code = EXIT_REFUSED
 
 
 def is_terminal(stream: TextIO | None = None) -> bool:
@@ -80,15 +87,35 @@ def note(text: str) -> None:
 
 
 def write(text: str) -> None:
-    """A part of a command's output, shown at once."""
-    sys.stdout.write(text)
-    sys.stdout.flush()
+    """A part of a command's output, shown at once.
+
+    Raises:
+        Unwritable: It cannot be written. A reader that has left is a `BrokenPipeError`.
+    """
+    with _writing():
+        sys.stdout.write(text)
+        sys.stdout.flush()
 
 
 def write_bytes(data: bytes) -> None:
     """The same for bytes that are UTF-8 already."""
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
+    with _writing():
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+
+
+@contextmanager
+def _writing() -> Generator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as e:
+        # What is still buffered would fail once more at the exit.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+        raise Unwritable(f"the output cannot be written: {e.strerror}") from None
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, coloured: int | None = None) -> None:

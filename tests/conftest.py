@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from reattach.tail import Hub
 
     from .support.launch import Launcher
+    from .support.nginx import Nginx
     from .support.service import Service
 
 
@@ -183,6 +184,15 @@ def launch(settings: Settings, tmp_path: Path) -> Iterator["Launcher"]:
     launcher = Launcher(settings, tmp_path)
     yield launcher
     launcher.close()
+
+
+@pytest.fixture
+def nginx(invariants: None) -> Iterator[Callable[["Nginx"], "Nginx"]]:
+    """Start nginx in front of something: ``nginx(as_shipped(port))``, ``nginx(with_defaults(port))``."""
+    from .support.nginx import nginxes
+
+    with nginxes() as start:
+        yield start
 
 
 @pytest.fixture

@@ -54,6 +54,11 @@ class Service:
         self.client = make_client(self.base_url)
         return self
 
+    @property
+    def port(self) -> int:
+        """The port it listens on."""
+        return int(self.base_url.rpartition(":")[2])
+
     def follow(self, run_id: str, **options: Any) -> Follower:
         """A follower of one run on this replica; not yet connected, closed with the replica."""
         follower = Follower(self.client, run_id, **options)

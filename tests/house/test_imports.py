@@ -14,6 +14,7 @@ WALL_CLOCK: Final = re.compile(
     r"\btime\.(time|time_ns|gmtime|localtime|ctime)\(|\b(datetime|date)\.(now|utcnow|today)\(|\bCLOCK_REALTIME\b|os\.(time|date)\("
 )
 READ_THE_CLOCK: Final = {
+    "service/reattach/http/auth/expiry.py": "a token says in the world's time when it ends",
     "service/reattach/store/server.py": "tells people how far the host's clock is from the server's",
     "service/reattach/demo/model/client.py": "a provider's Retry-After may be a date",
     "service/reattach/demo/tickets.py": "a note of the demo's own database has a date",

@@ -32,6 +32,7 @@
     │   └── Nondeterminism    409 nondeterminism
     ├── StoreUnavailable      503 store_unavailable
     ├── TooManyStreams        503 too_many_streams
+    ├── AuthUnavailable       503 auth_unavailable
     └── InternalError         500 internal_error
 
 Every class carries a stable ``code``, an HTTP ``status`` and whether a caller may try the same call again
@@ -239,6 +240,12 @@ class TooManyStreams(ReattachError):
     """This process serves as many streams as it may."""
 
     code, status, retryable = "too_many_streams", 503, True
+
+
+class AuthUnavailable(ReattachError):
+    """Whether the caller may cannot be found out now."""
+
+    code, status, retryable = "auth_unavailable", 503, True
 
 
 class InternalError(ReattachError):

@@ -16,6 +16,34 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     hosts: Annotated[
         str, Meta(description="Host names, comma separated, that the API answers to without authentication, besides this machine's own.")
     ] = ""
+    jwt_keys: Annotated[
+        str,
+        Meta(
+            description="What callers' tokens are checked with: an https:// URL of a JWKS, env:NAME, or a file with a JWKS, a JWK, a PEM "
+            "or a secret. Without it: no authentication, this machine only."
+        ),
+    ] = ""
+    jwt_issuer: Annotated[str, Meta(description="Issuers (iss) that tokens are taken from, comma separated; empty: any.")] = ""
+    jwt_audience: Annotated[
+        str, Meta(description="Audiences (aud) of which a token must name one, comma separated; empty: it must name none.")
+    ] = ""
+    jwt_tenant: Annotated[
+        str, Meta(description="Claim with the tenant, dotted where it is nested; =NAME: the same for everybody.", min_length=1)
+    ] = "tenant"
+    jwt_subject: Annotated[str, Meta(description="Claim with the subject, dotted where it is nested.", min_length=1)] = "sub"
+    jwt_scopes: Annotated[
+        str, Meta(description="Claim with the scopes, a list or text with blanks; dotted where it is nested.", min_length=1)
+    ] = "scope"
+    jwt_leeway: Annotated[float, Meta(description="How far the issuer's clock may differ from this machine's.", ge=0, le=300)] = 30.0
+    jwt_lifetime: Annotated[float, Meta(description="Longest time that a token may have left before it ends.", ge=1, le=366 * 86_400)] = (
+        86_400.0
+    )
+    cookie: Annotated[
+        str, Meta(description="Name of a cookie that may carry the token; empty: none.", pattern=r"^[A-Za-z0-9_.-]{0,64}$")
+    ] = ""
+    ticket_lifetime: Annotated[float, Meta(description="How long a ticket is good for, and what was opened with it.", ge=1, le=86_400)] = (
+        900.0
+    )
     redis: Annotated[
         str | None,
         Meta(description="redis://, rediss://, unix://, redis+sentinel:// or redis+cluster:// URL. Without it: the embedded server."),

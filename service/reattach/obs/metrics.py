@@ -31,6 +31,9 @@ CANCELS: Final = Counter("reattach_cancel_requests_total", "Answers to cancel re
 STREAMS: Final = Gauge("reattach_streams", "Open event streams.", registry=REGISTRY)
 STREAMS_ENDED: Final = Counter("reattach_streams_ended_total", "Event streams that ended, by why.", ("reason",), registry=REGISTRY)
 DELIVERED: Final = Counter("reattach_events_delivered_total", "Events written to streams and pages.", ("transport",), registry=REGISTRY)
+KEY_FETCHES: Final = Counter(
+    "reattach_key_fetches_total", "Looks for the keys that tokens are checked with: ok or failed.", ("result",), registry=REGISTRY
+)
 
 
 def render() -> bytes:

@@ -5,6 +5,7 @@ from typing import Literal, Protocol
 import msgspec
 from starlette.requests import Request
 
+from ...core.errors import Unauthenticated
 from ...core.run import RunRecord
 
 Action = Literal["create", "list", "read", "cancel", "input", "limits", "work"]
@@ -28,6 +29,13 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     issued_at: float | None = None
     session: str | None = None
     run_id: str | None = None
+
+
+class InvalidCredential(Unauthenticated):
+    """The request carries no valid credential.
+
+    It carries one, which does not count: clients are told to get another (RFC 6750 section 3.1).
+    """
 
 
 class Authenticator(Protocol):

@@ -113,6 +113,8 @@ class Proxy:
         replies: Cleared: only what the server sends is held.
     """
 
+    link: type[Link] = Link
+
     def __init__(self, port: int, *, host: str = "127.0.0.1", filter: Callable[[], Filter] | None = None, counting: bool = False) -> None:
         self.upstream_host, self.upstream_port = host, port
         self.filter, self.counting = filter, counting
@@ -210,7 +212,7 @@ class Proxy:
         except OSError:
             client.transport.abort()
             return
-        link = Link(self, client, upstream)
+        link = self.link(self, client, upstream)
         self._links.add(link)
         pumps = {asyncio.ensure_future(link.up(reader)), asyncio.ensure_future(link.down(upstream_reader))}
         try:

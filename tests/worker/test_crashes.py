@@ -1,132 +1,20 @@
-"""A worker dies at every command it sends, and in every hard way a process can die: the run's story stays one."""
+"""A worker process dies, freezes or is told to go: the run's story stays one. How it dies at each of its commands is in `test_kill9`."""
 
 import asyncio
-import json
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
 
-from reattach import Agents
 from reattach.core.settings import Settings
 from reattach.store import Store
 
 from ..support.agents import agents as scripted
-from ..support.agents import count, lines, script
+from ..support.agents import count
 from ..support.launch import Launcher
-from ..support.proxy import Proxy, Trap
 from ..support.waiting import wait_until
-from .seen import ends, events, outcome, payloads, says, submit, submit_script, texts, types, value
-
-COMMANDS = 40
-"""More than a worker sends before one run of the script below has ended."""
-
-
-def steps(counter: str) -> list[list[Any]]:
-    """Everything a run can do."""
-    return [
-        ["text", "one two"],
-        ["emit", "step.done", {"n": 1}],
-        ["effect", counter, {"on_unresolved": "probe"}],
-        ["wait", "go"],
-        ["emit", "step.done", {"n": 2}],
-        ["text", "three four"],
-        ["finish", "whole"],
-    ]
-
-
-class Fragile(Proxy):
-    """The dying worker's link: nothing passes any more once its trap has sprung."""
-
-    def spring(self, command: bytes) -> Trap | None:
-        """A command that springs the trap is the last one."""
-        trap = super().spring(command)
-        if trap is not None:
-            self.refusing = True
-        return trap
-
-
-class Death:
-    """One run, and a worker that dies at its n-th command about it."""
-
-    def __init__(self, settings: Settings, store: Store, nth: int, counter: Path) -> None:
-        self.name, self.counter, self.nth = f"dying-{nth}", counter, nth
-        self._store = store
-        self._settings = settings
-        self.crashed = False
-
-    async def live(self, workers: Callable[..., Any], *, forward: bool) -> str:
-        """Start the worker and the run; the run's id, once the worker is dead or the run waits or ended."""
-        proxy = Fragile(int(str(self._settings.redis).rpartition(":")[2].partition("/")[0]), counting=True)
-        await proxy.start()
-        try:
-            agents = Agents()
-            agents.agent(self.name, attempts=5, backoff=0.05)(script)
-            worker = await workers(agents, redis=proxy.redis, lease=2.0)
-            trap = proxy.set_trap(self.nth, forward=forward, match=b":run:run_")
-            run_id = await submit(self._store, self.name, {"steps": steps(str(self.counter))})
-            async with asyncio.TaskGroup() as group:
-                answering = group.create_task(answer(self._store, run_id))
-
-                async def over() -> bool:
-                    return trap.sprung or (await self._store.runs.load(run_id)).terminal
-
-                await wait_until(over, f"the death of {self.name}", timeout=20)
-                self.crashed = trap.sprung
-                await worker.crash()
-                answering.cancel()
-        finally:
-            await proxy.close()
-        return run_id
-
-
-async def answer(store: Store, run_id: str) -> None:
-    """Answer the run whenever it waits."""
-
-    async def waits() -> bool:
-        record = await store.runs.load(run_id)
-        if record.wait_id is not None:
-            await store.runs.answer(run_id, wait_id=record.wait_id, value=b"true", by="anna", key=None, fingerprint="")
-        return record.terminal
-
-    await wait_until(waits, f"{run_id} to end", timeout=30)
-
-
-@pytest.mark.parametrize("forward", [True, False], ids=["after the command", "before the command"])
-async def test_a_worker_dies_at_every_command(
-    settings: Settings, store: Store, workers: Callable[..., Any], tmp_path: Path, forward: bool
-) -> None:
-    """Many workers, each dead at another command; one that goes on with all their runs. Everything happened once, and is told once."""
-    deaths = [Death(settings, store, nth, tmp_path / f"counter-{nth}") for nth in range(1, COMMANDS + 1)]
-    runs: list[str] = []
-    for batch in range(0, COMMANDS, 8):
-        runs += await asyncio.gather(*(death.live(workers, forward=forward) for death in deaths[batch : batch + 8]))
-    rescuers = Agents()
-    for death in deaths:
-        rescuers.agent(death.name, attempts=5, backoff=0.05)(script)
-    await workers(rescuers, concurrency=COMMANDS)
-    await asyncio.gather(*(answer(store, run_id) for run_id in runs))
-    assert sum(death.crashed for death in deaths) > 15
-    assert "run.retrying" not in await types(store, runs[-1]), "more commands than were counted: some were never the last one"
-    for death, run_id in zip(deaths, runs, strict=True):
-        await check_story(store, run_id, death)
-
-
-async def check_story(store: Store, run_id: str, death: Death) -> None:
-    """Contiguous, one end, the effect once, everything said once."""
-    snapshot = await ends(store, run_id)
-    assert (snapshot.state, value(snapshot.outcome)) == ("succeeded", "whole"), (death.nth, value(snapshot.error))
-    log = await events(store, run_id)
-    assert [e.sequence for e in log] == list(range(1, len(log) + 1))
-    assert [json.loads(e.payload)["n"] for e in log if e.type == "step.done"] == [1, 2], death.nth
-    assert count(death.counter) == 1, (death.nth, lines(death.counter))
-    kinds = Counter(e.type for e in log)
-    assert kinds["tool.completed"] == kinds["run.waiting"] == kinds["input.received"] == kinds["run.succeeded"] == 1, (death.nth, kinds)
-    said = [text for status, text in texts(snapshot) if status == "completed"]
-    assert said == ["one two", "three four"] and not snapshot.unresolved, (death.nth, texts(snapshot))
+from .seen import outcome, payloads, says, submit_script
 
 
 async def test_a_killed_process_is_replaced(store: Store, launch: Launcher, workers: Callable[..., Any], tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ async def test_what_the_authorizer_refuses_is_forbidden(replicas: Callable[..., 
     run_id = await drive.create(store)
     guard.open = False
     calls: list[tuple[str, str, Any, str, str | None]] = [
-        ("POST", "/agent-runs", {"agent": "support", "input": {}}, "create", None),
+        ("POST", "/agent-runs", {"agent": "support", "input": {}}, "create", ""),
         ("GET", "/agent-runs", None, "list", None),
         ("GET", f"/agent-runs/{run_id}", None, "read", run_id),
         ("GET", f"/agent-runs/{run_id}/events", None, "read", run_id),

@@ -13,7 +13,7 @@ TERMINAL_STATES: Final = frozenset({"succeeded", "failed", "cancelled"})
 ACTIVE_STATES: Final = frozenset({"queued", "running", "waiting"})
 
 AGENT_PATTERN: Final = r"^[a-z0-9][a-z0-9._-]{0,63}$"
-SCOPE_PATTERN: Final = r"^[A-Za-z0-9_.:@~+=-]{1,128}(/[A-Za-z0-9_.:@~+=-]{1,128}){0,15}$"
+SCOPE_PATTERN: Final = r"^(?!(?:.*/)?\.\.?(?:/|$))[A-Za-z0-9_.:@~+=-]{1,128}(/[A-Za-z0-9_.:@~+=-]{1,128}){0,15}$"
 TEXT_PATTERN: Final = r"^[!-~]{1,128}$"
 
 

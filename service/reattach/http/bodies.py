@@ -7,7 +7,7 @@ import msgspec
 from ..core.errors import InvalidRequest
 from ..core.ids import RUN_ID
 from ..core.payload import check_json
-from ..core.run import AGENT_PATTERN, SCOPE_PATTERN, TEXT_PATTERN, NewRun, Retention, State
+from ..core.run import AGENT_PATTERN, SCOPE_PATTERN, TEXT_PATTERN, NewRun, Retention, RunRecord, State
 from ..core.settings import Settings
 from .auth import Principal
 
@@ -55,7 +55,8 @@ class CreateRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     session_id: Annotated[Text | None, Meta(description="The conversation it belongs to: 1 to 128 printable ASCII characters.")] = None
     parent_run_id: Annotated[RunId | None, Meta(description="The run that started it: a run id.")] = None
     resource_scope: Annotated[
-        Scope | None, Meta(description="What it works on: up to 16 parts joined by /, e.g. tenant/resource; the run itself when left out.")
+        Scope | None,
+        Meta(description="What it works on: the caller's tenant and up to 15 more parts joined by /; the run itself when left out."),
     ] = None
     release_id: Annotated[Text | None, Meta(description="Release of the agent: 1 to 128 printable ASCII characters.")] = None
     model_policy: Annotated[Text | None, Meta(description="Kept with the run: 1 to 128 printable ASCII characters.")] = None
@@ -133,6 +134,31 @@ class EventsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     def pages(self) -> bool:
         """Whether it asks for something that only a page has."""
         return self.limit is not None or self.wait > 0
+
+
+def planned(body: CreateRun, principal: Principal) -> RunRecord:
+    """The run as the authorizer is asked about it before it exists: without an id, and its scope empty where it will be its own.
+
+    Raises:
+        InvalidRequest: It would be about something of another tenant.
+    """
+    scope = body.resource_scope or ""
+    if scope and scope.partition("/")[0] != principal.tenant:
+        raise InvalidRequest(f"resource_scope begins with the caller's tenant: {principal.tenant}/…", field="resource_scope")
+    return RunRecord(
+        run_id="",
+        tenant=principal.tenant,
+        initiator=principal.subject,
+        agent=body.agent,
+        resource_scope=scope,
+        release_id=body.release_id or "",
+        state="queued",
+        sequence=0,
+        created_at=0,
+        last_activity_at=0,
+        session_id=body.session_id,
+        parent_run_id=body.parent_run_id,
+    )
 
 
 def new_run(body: CreateRun, principal: Principal, settings: Settings) -> NewRun:

@@ -10,7 +10,7 @@ from ..core.snapshot import Snapshot
 from ..obs.metrics import RUNS_CREATED
 from .answers import RunList, summary
 from .auth import permitted
-from .bodies import CreateRun, ListQuery, NoQuery, ShowQuery, new_run
+from .bodies import CreateRun, ListQuery, NoQuery, ShowQuery, new_run, planned
 from .service import Call, answer
 
 _TAG: Final = re.compile(r'(?:W/)?"([^"]*)"')
@@ -35,7 +35,7 @@ async def create_run(call: Call) -> ASGIApp:
     call.query(NoQuery)
     body = await call.body(CreateRun)
     key, fingerprint = call.key()
-    await call.authorise()
+    await call.authorise(planned(body, call.principal))
     new = new_run(body, call.principal, call.service.settings)
     created = await call.service.store.runs.create(new, key=key, fingerprint=fingerprint)
     snapshot = await call.service.store.runs.snapshot(created.record.run_id)

@@ -1,6 +1,6 @@
 """Who asks, and whether they may: the two seams."""
 
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
 from starlette.requests import Request
@@ -58,13 +58,35 @@ class Authorizer(Protocol):
         """Whether the principal may do this to this run (None: to no run in particular). Asked again while a stream is open.
 
         ``work`` is asked for a worker in another language: without a run when it asks for one, then with the run it would be given, and
-        with everything it does to it.
+        with everything it does to it. ``create`` is asked with the run as it would be: without a `run_id`, and with an empty
+        `resource_scope` where it is about nothing but itself.
         """
         ...
 
 
+@runtime_checkable
+class SeesScopes(Protocol):
+    """What an authorizer may have besides `may`: a rule of its own for events about something else than their run."""
+
+    async def may_see(self, principal: Principal, record: RunRecord, scope: str) -> bool:
+        """Whether the payload of an event of this `resource_scope` is shown to somebody who may read its run."""
+        ...
+
+
 async def permitted(authorizer: Authorizer, principal: Principal, action: Action, record: RunRecord | None) -> bool:
-    """Whether a principal may do this: to another tenant's run never, whatever the authorizer says."""
+    """Whether a principal may do this, whatever the authorizer says: to another tenant's run never; by a ticket, read its run."""
     if record is not None and record.tenant != principal.tenant:
         return False
+    if principal.run_id is not None and (action != "read" or record is None or record.run_id != principal.run_id):
+        return False
     return await authorizer.may(principal, action, record)
+
+
+async def visible(authorizer: Authorizer, principal: Principal, record: RunRecord, scope: str) -> bool:
+    """Whether somebody who may read a run is shown its events about something else.
+
+    An authorizer without a rule for it is asked as if the whole run were about that.
+    """
+    if isinstance(authorizer, SeesScopes):
+        return await authorizer.may_see(principal, record, scope)
+    return await authorizer.may(principal, "read", msgspec.structs.replace(record, resource_scope=scope))

@@ -112,6 +112,8 @@ async def test_all_of_it_works_and_all_of_it_is_needed(guarded: Guarded, setting
         assert (await cancel(service.client, idle)).json()["disposition"] == "cancelled_before_effect"
         for path in ("/agent-runs", "/agent-runs?session_id=s&state=running", "/readyz", f"/agent-runs/{run_id}/events"):
             assert (await service.client.get(path)).status_code == 200
+        ticket = (await service.client.post(f"/agent-runs/{run_id}/tickets")).json()
+        assert (await service.client.get(ticket["url"], headers={"accept": "application/json"})).status_code == 200
         claim = {"agents": ["nobody"], "worker": "shell", "claim_id": "once-0123456789abcdef", "wait": 0}
         assert (await service.client.post("/worker/claims", json=claim)).status_code == 204
         await service.store.handouts.forget(digest("once"))

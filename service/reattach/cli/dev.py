@@ -77,7 +77,7 @@ async def _everything(settings: Settings, agents: str) -> None:
         worker = WorkerProcess(settings, agents)
         stack.push_async_callback(worker.stop)
         api = await stack.enter_async_context(running_api(store, settings))
-        say_api(api.url)
+        say_api(api.url, settings)
         ready = await worker.start()
         say("worker", f"process {worker.pid}, {agents} ({', '.join(ready.agents)})")
         _say_try(api.url, settings, ready.agents[0], demo=agents == DEMO)

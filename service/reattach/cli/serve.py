@@ -5,10 +5,11 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import click
+from starlette.types import ASGIApp
 
 from ..core.settings import Settings
 from ..http.app import create_app
-from ..http.auth import DevelopmentAuthenticator, DevelopmentAuthorizer
+from ..http.auth.choose import build_auth
 from ..http.server import serve as serve_app
 from ..store import Store
 from ..tail import Hub
@@ -41,7 +42,7 @@ async def _serve(settings: Settings) -> None:
         try:
             async with running_api(store, settings) as api:
                 say("store", await describe_store(store))
-                say_api(api.url)
+                say_api(api.url, settings)
                 await api.until(stopping)
         finally:
             await store.close()
@@ -78,10 +79,17 @@ async def running_api(store: Store, settings: Settings) -> AsyncGenerator[Api, N
     """Serve for the length of a block, then drain.
 
     Raises:
-        InvalidRequest: The address is taken, or may not be served without authentication.
+        InvalidRequest: The address is taken, or may not be served without authentication; or the keys for tokens cannot be read.
     """
-    hub = Hub(store, settings)
-    app = create_app(store, hub, settings, DevelopmentAuthenticator(settings), DevelopmentAuthorizer())
+    async with build_auth(settings, store) as (authenticator, authorizer):
+        hub = Hub(store, settings)
+        app = create_app(store, hub, settings, authenticator, authorizer)
+        async with _running(app, hub, store, settings) as api:
+            yield api
+
+
+@asynccontextmanager
+async def _running(app: ASGIApp, hub: Hub, store: Store, settings: Settings) -> AsyncGenerator[Api, None]:
     url: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     stop = asyncio.Event()
     await hub.start()
@@ -100,10 +108,17 @@ async def running_api(store: Store, settings: Settings) -> AsyncGenerator[Api, N
         await hub.close()
 
 
-def say_api(url: str) -> None:
-    """The lines of an API that has no authentication."""
+def say_api(url: str, settings: Settings) -> None:
+    """Where an API is, and who may use it."""
     say("api", paint(url, bold=True))
-    say("auth", paint("none: every program on this machine is the developer and may do everything", "yellow"))
+    if settings.jwt_keys:
+        say(
+            "auth",
+            f"tokens, checked with {settings.jwt_keys.partition('?')[0]}"
+            + (f"; also in the cookie {settings.cookie}" if settings.cookie else ""),
+        )
+    else:
+        say("auth", paint("none: every program on this machine is the developer and may do everything", "yellow"))
 
 
 async def describe_store(store: Store, where: str | None = None) -> str:

@@ -88,6 +88,15 @@ class InputAnswer(msgspec.Struct, frozen=True, kw_only=True):
     links: dict[str, str]
 
 
+class TicketAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """A ticket. Make another before it ends, and go on with that after the last event's id."""
+
+    ticket: Annotated[str, Meta(description="For reading this run. It is told once and kept nowhere.")]
+    expires_at: str
+    expires_in: Annotated[float, Meta(description="Seconds it is good for. What was opened with it is closed then.")]
+    url: Annotated[str, Meta(description="The run's events, with the ticket; add &after= to go on after an event.")]
+
+
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """What this deployment allows. Sizes are bytes, times seconds unless a name says otherwise."""
 

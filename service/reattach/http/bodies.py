@@ -36,6 +36,7 @@ RunId = Annotated[str, _like(f"^{RUN_ID.pattern}$", example=EXAMPLE_RUN)]
 Scope = Annotated[str, _like(SCOPE_PATTERN, example="tenant_42/ticket_981")]
 Object = Annotated[Raw, Meta(extra_json_schema={"type": "object"}, examples=[{"ticket": 981}])]
 Wait = Annotated[float, Meta(ge=0, le=MAX_WAIT, description=f"Hold the answer up to this many seconds, 0 to {MAX_WAIT:g}.", examples=[25])]
+Ticket = Annotated[str | None, Meta(description="In place of a token, where no header can be sent; see makeTicket.")]
 Days = Annotated[int, Meta(ge=100, examples=[600_000])]
 
 
@@ -86,6 +87,17 @@ class GiveInput(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     value: Annotated[Raw, Meta(description="The answer: any JSON value, kept byte for byte.", examples=[True])]
 
 
+class MakeTicket(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A ticket to make."""
+
+    expires_in: Annotated[
+        Annotated[float, Meta(gt=0)] | None,
+        Meta(
+            description="How long it shall be good for, seconds; at most what the deployment allows, which is the default.", examples=[60]
+        ),
+    ] = None
+
+
 class NoQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """No parameters."""
 
@@ -106,6 +118,7 @@ class ShowQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """How to read a snapshot."""
 
     wait: Wait = 0.0
+    ticket: Ticket = None
 
 
 class CancelQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -129,6 +142,7 @@ class EventsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         Meta(description=f"Most events on a JSON page, 1 to {MAX_PAGE_EVENTS}; {PAGE_EVENTS} if not given.", examples=[PAGE_EVENTS]),
     ] = None
     wait: Wait = 0.0
+    ticket: Ticket = None
 
     @property
     def pages(self) -> bool:

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..core.errors import InternalError, MethodNotAllowed, NotFound, ReattachError
 from ..obs.metrics import REQUESTS
+from .auth import Principal, identify
 from .problems import problem
 from .service import Call, Endpoint, Service
 from .wire import wire_of
@@ -61,7 +62,7 @@ class Resource:
             endpoint = self._endpoints.get(request.method)
             if endpoint is None:
                 raise MethodNotAllowed(f"{self._path} takes {', '.join(self._endpoints)}", allow=list(self._endpoints))
-            principal = None if endpoint.action is None else await self._service.authenticator.authenticate(request)
+            principal = await self._principal(endpoint, request)
             return await endpoint.handler(Call(self._service, endpoint, request, principal))
         except ReattachError as e:
             return problem(e)
@@ -69,6 +70,14 @@ class Resource:
             raise
         except Exception:
             return problem(_unexpected(request, self._path))
+
+    async def _principal(self, endpoint: Endpoint, request: Request) -> Principal | None:
+        if endpoint.action is None:
+            return None
+        service = self._service
+        if endpoint.ticket:
+            return await identify(service.authenticator, service.store.tickets, request)
+        return await service.authenticator.authenticate(request)
 
 
 def _unexpected(request: Request, path: str) -> InternalError:

@@ -8,9 +8,9 @@ from ..core.event import Event, to_frame
 from ..core.run import Cancel, Retention, RunRecord, links
 from ..core.settings import Settings
 from ..core.snapshot import Message, Snapshot, Tool
-from .answers import EventPage, Health, InputAnswer, Limits, Readiness, RunList, cancel_answer, summary
+from .answers import EventPage, Health, InputAnswer, Limits, Readiness, RunList, TicketAnswer, cancel_answer, summary
 from .bodies import EXAMPLE_RUN as RUN
-from .bodies import MAX_KEY, MAX_METADATA, MAX_PAGE_EVENTS, MAX_PAGE_RUNS, MAX_REASON, MAX_WAIT, CancelRun, CreateRun, GiveInput
+from .bodies import MAX_KEY, MAX_METADATA, MAX_PAGE_EVENTS, MAX_PAGE_RUNS, MAX_REASON, MAX_WAIT, CancelRun, CreateRun, GiveInput, MakeTicket
 from .sse import closing
 from .wire import MAX_HEAD
 from .worker_bodies import MAX_AGENTS, MAX_BATCH
@@ -20,6 +20,7 @@ Raw = msgspec.Raw
 
 _AT: Final = 1_787_566_471_000
 _SCOPE: Final = "dev/ticket_981"
+_TICKET: Final = "tkt_m3Vc0bQZr5uJqk8Yw2hXo7nT1sLd9fEgA4iPzKxRvBM"
 _RELEASE: Final = "support-agent-2026-08-24.1"
 
 RECORD: Final = RunRecord(
@@ -67,6 +68,8 @@ _VALUES: Final[tuple[Any, ...]] = (
     RunList(runs=(summary(RECORD),), next_before=None),
     EventPage(events=(_EVENT,), next_cursor=f"{RUN}:7", latest_sequence=9, state="succeeded", done=False),
     cancel_answer(SNAPSHOT, "already_terminal"),
+    MakeTicket(expires_in=60),
+    TicketAnswer(ticket=_TICKET, expires_at="2026-08-24T10:15:31.000Z", expires_in=60.0, url=f"{links(RUN)['events']}?ticket={_TICKET}"),
     InputAnswer(run_id=RUN, wait_id="approval_1", sequence=5, event_id=f"{RUN}:5", links=links(RUN)),
     LIMITS,
     Health(status="ok"),

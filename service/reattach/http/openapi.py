@@ -9,6 +9,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from ..core.errors import (
+    AuthUnavailable,
     Forbidden,
     InternalError,
     InvalidRequest,
@@ -19,12 +20,22 @@ from ..core.errors import (
     UnsupportedMediaType,
 )
 from ..core.version import __version__
+from .auth.ticketed import PARAMETER
 from .bodies import EXAMPLE_RUN, MAX_KEY
 from .examples import PROBLEM_EXTRAS, STREAM, example_of
 from .problems import MEDIA_TYPE, document
 from .requests import schema_of
 from .service import Call, Endpoint, Reply
 
+_SECURITY: Final[dict[str, Any]] = {
+    "token": {
+        "type": "http",
+        "scheme": "bearer",
+        "bearerFormat": "JWT",
+        "description": "A signed token; where the deployment says so, in a cookie as well. A deployment for one machine alone needs none.",
+    },
+    "ticket": {"type": "apiKey", "in": "query", "name": PARAMETER, "description": "Made by makeTicket; for reading one run."},
+}
 _REF: Final = "#/components/schemas/{name}"
 
 REQUEST_HEADERS: Final[Mapping[str, dict[str, Any]]] = {
@@ -76,7 +87,10 @@ def build(table: Iterable[Endpoint]) -> dict[str, Any]:
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "paths": paths,
-        "components": {"schemas": msgspec.json.schema_components(list(dict.fromkeys(kinds)), ref_template=_REF)[1]},
+        "components": {
+            "schemas": msgspec.json.schema_components(list(dict.fromkeys(kinds)), ref_template=_REF)[1],
+            "securitySchemes": _SECURITY,
+        },
     }
 
 
@@ -87,6 +101,7 @@ def _kinds(endpoint: Endpoint) -> list[type[Any]]:
 
 def _operation(endpoint: Endpoint) -> dict[str, Any]:
     operation: dict[str, Any] = {"operationId": endpoint.name, "summary": endpoint.summary, "parameters": _parameters(endpoint)}
+    operation["security"] = [] if endpoint.action is None else [{"token": []}, {"ticket": []}] if endpoint.ticket else [{"token": []}]
     if endpoint.body is not None:
         content = {"application/json": {"schema": _ref(endpoint.body), "example": example_of(endpoint.body)}}
         operation["requestBody"] = {"required": not endpoint.body_optional, "content": content}
@@ -128,7 +143,7 @@ def errors_of(endpoint: Endpoint) -> list[type[ReattachError]]:
     """Everything an endpoint may refuse with: what its row says, and what follows from its kind."""
     found: list[type[ReattachError]] = [*endpoint.errors, InternalError]
     if endpoint.action is not None:
-        found += [InvalidRequest, Unauthenticated, Forbidden]
+        found += [InvalidRequest, Unauthenticated, Forbidden, AuthUnavailable]
     if "{run_id}" in endpoint.path:
         found.append(RunNotFound)
     if endpoint.body is not None:

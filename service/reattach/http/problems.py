@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from ..core.errors import ReattachError
 from ..obs.metrics import PROBLEMS
+from .auth import InvalidCredential
 
 MEDIA_TYPE: Final = "application/problem+json"
 TYPE_PREFIX: Final = "urn:reattach:problem:"
@@ -44,7 +45,8 @@ def problem(error: ReattachError) -> Response:
     if (seconds := retry_after(error)) is not None:
         headers["retry-after"] = str(seconds)
     if error.status == 401:
-        headers["www-authenticate"] = "Bearer"
+        # RFC 6750 section 3.1: who sent nothing is told what to send, who sent something that it does not count.
+        headers["www-authenticate"] = 'Bearer error="invalid_token"' if isinstance(error, InvalidCredential) else "Bearer"
     if error.status == 405:
         headers["allow"] = ", ".join(error.extra.get("allow", ()))
     return Response(msgspec.json.encode(document(error)), error.status, headers, MEDIA_TYPE)

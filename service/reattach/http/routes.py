@@ -14,14 +14,15 @@ from ..core.errors import (
     WaitNotOpen,
 )
 from ..core.snapshot import Snapshot
-from .answers import CancelAnswer, EventPage, Health, InputAnswer, Limits, Readiness, RunList
-from .bodies import CancelQuery, CancelRun, CreateRun, EventsQuery, GiveInput, ListQuery, NoQuery, ShowQuery
+from .answers import CancelAnswer, EventPage, Health, InputAnswer, Limits, Readiness, RunList, TicketAnswer
+from .bodies import CancelQuery, CancelRun, CreateRun, EventsQuery, GiveInput, ListQuery, MakeTicket, NoQuery, ShowQuery
 from .commands import cancel_run, give_input
 from .events import read_events
 from .health import healthz, readyz, show_limits, show_metrics
 from .openapi import show_openapi
 from .runs import create_run, list_runs, show_run
 from .service import Endpoint, Reply
+from .tickets import make_ticket
 from .worker_routes import WORKER_TABLE
 
 _JSON: Final = "application/json"
@@ -66,6 +67,7 @@ TABLE: Final = (
         name="showRun",
         summary="The snapshot: the fold of the run's events up to its sequence.",
         action="read",
+        ticket=True,
         query=ShowQuery,
         headers=("If-None-Match",),
         answers={
@@ -81,6 +83,7 @@ TABLE: Final = (
         name="readEvents",
         summary="Events after a cursor: as a stream that replays, follows and ends with the run, or as a JSON page.",
         action="read",
+        ticket=True,
         query=EventsQuery,
         headers=("Accept", "Last-Event-ID"),
         answers={
@@ -121,6 +124,19 @@ TABLE: Final = (
         headers=("Idempotency-Key",),
         answers={202: Reply(meaning="The run goes on with this answer.", content={_JSON: InputAnswer})},
         errors=(WaitNotOpen, IdempotencyKeyReused, StoreUnavailable),
+    ),
+    Endpoint(
+        method="POST",
+        path="/agent-runs/{run_id}/tickets",
+        handler=make_ticket,
+        name="makeTicket",
+        summary="Make a short-lived ticket for reading this run, for clients that cannot send headers, as an EventSource.",
+        action="read",
+        query=NoQuery,
+        body=MakeTicket,
+        body_optional=True,
+        answers={201: Reply(meaning="Good for reading this run until it ends.", content={_JSON: TicketAnswer})},
+        errors=(StoreUnavailable,),
     ),
     *WORKER_TABLE,
     Endpoint(

@@ -14,7 +14,7 @@ from ..core.run import RunRecord
 from ..core.settings import Settings
 from ..store import Store
 from ..tail import Hub, StreamEnded, changed
-from .auth import Action, Authenticator, Authorizer, Principal, permitted
+from .auth import Action, Authenticator, Authorizer, Principal, left, permitted
 from .claims import Claims
 from .requests import decode_body, decode_query, fingerprint, idempotency_key, read_body
 from .streams import Streams
@@ -45,6 +45,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
         name: The operation's id.
         summary: One sentence.
         action: What the caller must be allowed to do; None for what everybody may read.
+        ticket: Whether a ticket for the path's run is enough.
         query: Type of the query string.
         body: Type of the body; None when there is none.
         body_optional: Whether an empty body means an empty object.
@@ -59,6 +60,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     summary: str
     action: Action | None
+    ticket: bool = False
     query: type[Any]
     body: type[Any] | None = None
     body_optional: bool = False
@@ -161,8 +163,10 @@ class Call:
             wire.on_lost(task.cancel)
 
     async def news(self, run_id: str, after: int, seconds: float) -> int:
-        """Wait for an event after `after`; the latest sequence known. A client that leaves meanwhile ends the wait."""
+        """Wait for an event after `after`; the latest sequence known. A client that leaves, and a credential that ends, end the wait."""
         self.leave_with_client()
+        if (rest := left(self.principal)) is not None:
+            seconds = max(0.0, min(seconds, rest))
         try:
             return await changed(self.service.hub, run_id, after, seconds)
         except StreamEnded:

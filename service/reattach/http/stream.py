@@ -5,6 +5,7 @@ abandoned, when the client left first. The client's leaving changes nothing abou
 """
 
 import asyncio
+import math
 import random
 from typing import Final
 
@@ -16,7 +17,7 @@ from ..obs.metrics import DELIVERED, STREAMS_ENDED
 from ..obs.trace import Trace
 from ..tail import Slice, StreamEnded, deliver
 from . import sse
-from .auth import Principal
+from .auth import Principal, left
 from .service import Service
 from .wire import Wire, wire_of
 
@@ -54,6 +55,8 @@ class EventStream:
         self.authorised_at = self._wrote_at = self._moved_at = now
         settings = service.settings
         self._ends_at = now + settings.stream_lifetime * random.uniform(0.8, 1.0)
+        rest = left(principal)
+        self._access_ends_at = math.inf if rest is None else now + rest
         # A little early, since the sweep comes by only now and then; spread out, since viewers that came together would else be written
         # to together for ever.
         self._quiet = (settings.keepalive - service.streams.tick) * random.uniform(0.8, 0.95)
@@ -159,6 +162,8 @@ class EventStream:
                 self._wire.abort()
         elif (reason := self._service.hub.closing) is not None:
             self.close(reason)
+        elif now >= self._access_ends_at:
+            self.close("unauthorized")
         elif now >= self._ends_at:
             self.close("lifetime")
         elif self._stalled(now):

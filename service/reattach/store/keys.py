@@ -64,6 +64,10 @@ class Keys:
         """String with an expiry: what a claim that was given a name stands for. `name` is a digest."""
         return f"{self.prefix}:{{{shard_for(name, self.shards):02d}}}:handout:{name}"
 
+    def ticket(self, name: str) -> str:
+        """String with an expiry: what a ticket stands for. `name` is a digest."""
+        return f"{self.prefix}:{{{shard_for(name, self.shards):02d}}}:ticket:{name}"
+
     def session_runs(self, tag: str, tenant: str, session_id: str) -> str:
         """Sorted set: a session's runs by creation time."""
         return f"{self.prefix}:{{{tag}}}:session:{digest(tenant, session_id)}:runs"

@@ -15,6 +15,7 @@ from .redis import Target
 from .runs import Runs
 from .server import ServerFacts, broken_scripts, read_facts
 from .sweep import Sweep
+from .tickets import Tickets
 from .work import Work
 
 FORMAT: Final = "1"
@@ -29,6 +30,7 @@ class Store:
         events: Reading logs.
         work: The workers' side.
         handouts: Claims that travel over a network.
+        tickets: Short-lived permissions to read one run.
         checkpoints: Snapshots.
         sweep: What is due.
     """
@@ -48,6 +50,7 @@ class Store:
         self.events = Events(self.door, self.keys)
         self.work = Work(self.door, self.keys, settings)
         self.handouts = Handouts(self.door, self.keys, settings)
+        self.tickets = Tickets(self.door, self.keys)
         self.checkpoints = Checkpoints(self.door, self.keys)
         self.runs = Runs(self.door, self.keys, self.checkpoints)
         self.sweep = Sweep(self.door, self.keys, self.checkpoints, settings)

@@ -21,7 +21,9 @@ def check_bind(settings: Settings, authenticator: Authenticator) -> None:
         return
     if not is_loopback(settings.host):
         raise InvalidRequest(
-            f"without authentication the API serves this machine only: listen on 127.0.0.1 instead of {settings.host}", field="host"
+            f"without authentication the API serves this machine only: listen on 127.0.0.1 instead of {settings.host}, "
+            "or say with --jwt-keys what callers' tokens are checked with",
+            field="host",
         )
     _log.warning(
         "auth.development", says="NO AUTHENTICATION: everybody on this machine is the developer and may do everything", host=settings.host

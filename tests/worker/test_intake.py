@@ -5,17 +5,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
 import pytest
 
 from reattach import Agents, Run
-from reattach.core.settings import Settings
 from reattach.store import Store
 from reattach.store.scripts import GROUP
 
 from ..support.drive import create
-from ..support.proxy import Proxy
-from ..support.waiting import wait_until
 from .seen import ends, outcome, submit
 
 agents = Agents()
@@ -101,24 +97,6 @@ async def test_work_is_taken_at_once(store: Store, workers: Callable[..., Any]) 
     for _ in range(10):
         await ends(store, await create(store, "a"))
     assert time.monotonic() - began < 3.0
-
-
-async def quiet(proxy: Proxy) -> bool:
-    """Whether hardly anything was sent for a moment."""
-    before = len(proxy.commands)
-    await asyncio.sleep(0.5)
-    return before > 0 and len(proxy.commands) - before < 20
-
-
-async def test_an_idle_worker_is_quiet(settings: Settings, store: Store, proxies: Callable[..., Any], workers: Callable[..., Any]) -> None:
-    """Fewer than five commands a second with default lease and shards, its sweep included."""
-    proxy: Proxy = await proxies(settings.redis, counting=True)
-    idle = msgspec.structs.replace(settings, redis=proxy.redis, prefix=f"{settings.prefix}i", shards=16, lease=15.0)
-    await workers(agents, idle)
-    await wait_until(lambda: quiet(proxy), "the worker to have looked around")
-    proxy.commands.clear()
-    await asyncio.sleep(5)
-    assert len(proxy.commands) < 5 * 5, [words[0] for words in proxy.words()]
 
 
 async def test_runs_of_unknown_agents_are_left_alone(store: Store, workers: Callable[..., Any]) -> None:

@@ -24,6 +24,8 @@ WAKE_CAP: Final = 1_000
 """As in the scripts: a reply of this length may have been trimmed before we read it."""
 
 _BLOCK_MS: Final = 5_000
+_OFTEN: Final = 5
+"""Connections of a process that may ask again as often as that."""
 _MAX_PAUSE: Final = 2.0
 
 
@@ -53,8 +55,10 @@ class _Listener:
         on_entries: Callable[[list[Any], bool], None],
         on_state: Callable[[bool], None] | None,
         ready: Callable[[], Awaitable[None]] | None = None,
+        block_ms: int = _BLOCK_MS,
     ) -> None:
         self._target, self._cap, self._on_entries, self._on_state, self._ready = target, cap, on_entries, on_state, ready
+        self._block_ms = block_ms
         self._positions: dict[bytes, bytes] = {s.encode(): b"$" for s in streams}
 
     async def run(self) -> None:
@@ -95,9 +99,9 @@ class _Listener:
 
     async def _listen(self, reader: BlockingReader) -> None:
         # The client has no socket timeout; a server that vanished without a word is noticed here instead.
-        async with asyncio.timeout(_BLOCK_MS / 1000 + self._target.timeout):
+        async with asyncio.timeout(self._block_ms / 1000 + self._target.timeout):
             reply = await reader.read(
-                "XREAD", "COUNT", self._cap, "BLOCK", _BLOCK_MS, "STREAMS", *self._positions, *self._positions.values()
+                "XREAD", "COUNT", self._cap, "BLOCK", self._block_ms, "STREAMS", *self._positions, *self._positions.values()
             )
         if not reply:
             return
@@ -165,8 +169,10 @@ class Wakes:
     def __init__(self, store: Listening, on_wake: Callable[[Wake], None], *, on_state: Callable[[bool], None] | None = None) -> None:
         """As `Bells`, for the workers' hints."""
         self._on_wake = on_wake
-        streams = [store.keys.wake(tag) for tag in store.keys.tags]
-        self._listeners = [_Listener(store.target, part, WAKE_CAP, self._heard, on_state) for part in _plan(store.target, streams)]
+        plan = _plan(store.target, [store.keys.wake(tag) for tag in store.keys.tags])
+        # Where many connections listen, each asks again less often: an idle worker costs no more on a cluster of many shards.
+        block_ms = _BLOCK_MS * max(1, len(plan) // _OFTEN)
+        self._listeners = [_Listener(store.target, part, WAKE_CAP, self._heard, on_state, block_ms=block_ms) for part in plan]
 
     def _heard(self, entries: list[Any], missed: bool) -> None:
         named = [(e[1][0], [text.decode() for text in e[1][1::2]]) for e in entries]

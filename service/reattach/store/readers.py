@@ -3,7 +3,7 @@
 A reader is a consumer of a queue's group. An entry it was handed and has not claimed belongs to nobody; one it claimed is a lease.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import structlog
@@ -12,6 +12,7 @@ from redis.exceptions import ResponseError
 from ..core.ids import is_run_id
 from .door import Door, all_of
 from .keys import Keys
+from .queues import Queue, Queues
 from .records import pairs
 from .scripts import GROUP, load_scripts
 
@@ -27,7 +28,9 @@ class Readers:
     def __init__(self, door: Door, keys: Keys, lease_ms: int) -> None:
         """Bind to a store's parts."""
         self._door, self._keys, self._lease_ms = door, keys, lease_ms
+        self._queues = Queues(door, keys)
         self._scripts = load_scripts()
+        self._turn = 0
 
     async def deliveries(self, agents: Sequence[str]) -> int:
         """Return to the queues what was delivered to a reader that died before it claimed it; how many.
@@ -35,7 +38,7 @@ class Readers:
         Raises:
             StoreUnavailable: Redis cannot be reached.
         """
-        return sum(await all_of(self._undelivered(tag, agent) for tag in self._keys.tags for agent in agents))
+        return sum(await all_of(self._undelivered(tag, agent) for agent, tag in await self._queues.filled(agents)))
 
     async def _undelivered(self, tag: str, agent: str) -> int:
         queue = self._keys.queue(tag, agent)
@@ -70,6 +73,13 @@ class Readers:
         _log.warning("run.reclaimed", run_id=run_id, agent=agent, became=reply.word.lower())
         return 1
 
+    async def tidy_some(self, agents: Sequence[str], most: int) -> int:
+        """`tidy` so many queues, other ones each time until all had their turn: a constant cost however many there are."""
+        everywhere = [(agent, tag) for tag in self._keys.tags for agent in agents]
+        some = [everywhere[(self._turn + n) % len(everywhere)] for n in range(min(most, len(everywhere)))]
+        self._turn += len(some)
+        return await self._tidy_all(some, _FORGOTTEN * self._lease_ms)
+
     async def tidy(self, agents: Sequence[str], *, idle_ms: int | None = None) -> int:
         """Forget readers that are gone; how many. Entries that one of them still has are never dropped with it.
 
@@ -81,7 +91,10 @@ class Readers:
             StoreUnavailable: Redis cannot be reached.
         """
         idle = _FORGOTTEN * self._lease_ms if idle_ms is None else idle_ms
-        return sum(await all_of(self._tidy(tag, agent, idle) for tag in self._keys.tags for agent in agents))
+        return await self._tidy_all([(agent, tag) for tag in self._keys.tags for agent in agents], idle)
+
+    async def _tidy_all(self, queues: Iterable[Queue], idle: int) -> int:
+        return sum(await all_of(self._tidy(tag, agent, idle) for agent, tag in queues))
 
     async def _tidy(self, tag: str, agent: str, idle: int) -> int:
         queue, gone = self._keys.queue(tag, agent), 0

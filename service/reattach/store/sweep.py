@@ -6,6 +6,7 @@ sweeper could keep.
 
 import asyncio
 import contextlib
+import math
 import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -29,9 +30,13 @@ _AT_ONCE: Final = 100
 _LONGEST_PAUSE: Final = 7.5
 _SHORTEST_PAUSE: Final = 0.2
 """Between two rounds, however often this process is nudged."""
-_TIDY_LEASES: Final = 20
-"""Between two looks for readers that are gone; like every interval here chosen so that an idle worker with default settings and two agents
-stays below five commands a second."""
+_SHARDS_A_SECOND: Final = 3.5
+"""A round costs one command for each shard. With so many, whatever else is asked included, an idle worker stays below five commands a
+second, however many shards and agents there are."""
+_QUEUES_A_SECOND: Final = 0.2
+"""As many are looked at for readers that are gone."""
+_MOST_LEASES: Final = 1.8
+"""Longest pause in leases: what is noticed after a lease and such a pause is taken over within three."""
 _SET_BACK_MS: Final = 60_000
 KINDS: Final = ("lease", "wait", "retry", "seal", "key", "forget")
 
@@ -68,6 +73,12 @@ class Timer(msgspec.Struct, frozen=True, kw_only=True):
         return cls(member=member, kind=kind, run_id=run_id, extra=tuple(extra))
 
 
+def longest_pause(settings: Settings) -> float:
+    """Seconds between two rounds when nothing is due: half a lease, or longer where that would cost an idle deployment too much."""
+    soon = max(min(_LONGEST_PAUSE, settings.lease / 2), settings.shards / _SHARDS_A_SECOND)
+    return min(soon, _MOST_LEASES * settings.lease)
+
+
 class Sweep:
     """Looks for what is due in every shard."""
 
@@ -75,8 +86,7 @@ class Sweep:
         """Bind to a store's parts."""
         self._door, self._keys, self._checkpoints = door, keys, checkpoints
         self._readers = Readers(door, keys, int(settings.lease * 1000))
-        self._tidy_every = _TIDY_LEASES * settings.lease
-        self._longest = min(_LONGEST_PAUSE, settings.lease / 2)
+        self._longest = longest_pause(settings)
         self._scripts = load_scripts()
         self._nudge = asyncio.Event()
         self._steps: dict[str, Callable[[Timer], Awaitable[int | None]]] = {
@@ -91,25 +101,23 @@ class Sweep:
     async def run(self, agents: Sequence[str] = ()) -> None:
         """Sweep until cancelled.
 
-        A dead owner is noticed within half a lease after its lease ended, whatever any host's clock says; a wait's limit when it passes,
-        or half a lease later where another process set it.
+        A dead owner is noticed one pause after its lease ended, whatever any host's clock says; a wait's limit when it passes, or a pause
+        later where another process set it. A pause is half a lease, but for many shards: up to 1.8 leases with 100 of them.
 
         Args:
             agents: Agents whose readers to look after. Only their workers need to, since nobody else could take what a dead one had.
         """
-        looked = tidied = time.monotonic()
+        looked = time.monotonic()
         while True:
             # Before looking: a nudge that comes while this round is under way may be for what it has passed already.
             self._nudge.clear()
             pause = self._longest
             try:
                 pause = (await self.once()).pause
-                if time.monotonic() - looked > 2 * self._longest:
+                if time.monotonic() - looked > self._longest / 2:  # not with every nudge
                     looked = time.monotonic()
                     await self._readers.deliveries(agents)
-                if time.monotonic() - tidied > self._tidy_every:
-                    tidied = time.monotonic()
-                    await self._readers.tidy(agents)
+                    await self._readers.tidy_some(agents, math.ceil(_QUEUES_A_SECOND * self._longest))
             except StoreUnavailable as e:
                 _log.debug("sweep.skipped", error=str(e))
             except Exception:
@@ -119,7 +127,7 @@ class Sweep:
             await asyncio.sleep(rest)
             # Not wait_for: in Python 3.11 it loses a cancellation that comes together with the nudge.
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout((pause - rest) * random.uniform(0.8, 1.0)):
+                async with asyncio.timeout((pause - rest) * random.uniform(0.9, 1.0)):
                     await self._nudge.wait()
 
     def nudge(self) -> None:

@@ -4,7 +4,7 @@ Every call is idempotent: the worker's fence and its own numbers make a repeat r
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal
 
 import msgspec
@@ -19,6 +19,7 @@ from ..core.settings import Settings
 from .door import Door
 from .keys import Keys
 from .leases import Appended, Claim, Delivery, Finished, Intended, Lease, Parked, Renewal
+from .queues import Queue, Queues
 from .records import pairs, to_record
 from .scripts import GROUP, Reply, load_scripts
 
@@ -42,12 +43,21 @@ class Work:
         self._keys = keys
         self._lease_ms = int(settings.lease * 1000)
         self._scripts = load_scripts()
+        self._queues = Queues(door, keys)
         self._turn = 0
 
     @property
     def shards(self) -> tuple[str, ...]:
         """Every shard an agent may have work in."""
         return self._keys.tags
+
+    async def filled(self, agents: Iterable[str]) -> list[Queue]:
+        """Agents and shards whose queues hold something, so that `take` may find work there; one command however many there are.
+
+        Raises:
+            StoreUnavailable: Redis cannot be reached.
+        """
+        return await self._queues.filled(agents)
 
     async def take(self, agent: str, consumer: str, *, limit: int = 1, shard: str | None = None) -> list[Delivery]:
         """Entries of this agent's queues that nobody has, without waiting.

@@ -1,8 +1,8 @@
 """Finding work: a run is taken from the queue only when a slot is free, so nothing waits here under a lease.
 
 Work announces itself by wakes; a hint tells which agent's queue in which shard to look at, and each of them is asked in turn, one run at a
-time, until it has no more: fair over agents and shards. An idle worker sends nothing but one look around now and then, for the hint that
-nobody sent.
+time, until it has no more: fair over agents and shards. Where hints may have been missed, one look tells which queues hold anything. An
+idle worker sends nothing but such a look now and then, for the hint that nobody sent.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..store.work import Work
 
 LOOK_AROUND: Final = 120.0
-"""Seconds; what is asked then costs one command for each shard and agent, and finds nothing unless a hint was never sent."""
+"""Seconds between two looks without a reason, which find nothing unless a hint was never sent."""
 _LONGEST_PAUSE: Final = 2.0
 _log = structlog.get_logger("reattach.worker")
 
@@ -44,14 +44,14 @@ class Intake:
         self._news = asyncio.Event()
         self._stopping = False
         self._failures = 0
-        # Shards of one agent apart from each other, so that an agent with work in all of them does not hold the others up.
-        self._everywhere = [(agent, shard) for shard in work.shards for agent in agents]
         # In the order in which they are asked; a dict, because each is asked once per turn however often it announced itself.
-        self._hot: dict[tuple[str, str], None] = dict.fromkeys(self._everywhere)
+        self._hot: dict[tuple[str, str], None] = {}
+        self._unknown = True
 
     def wake(self, queues: Iterable[tuple[str, str]] | None) -> None:
         """There may be work in these queues (agent and shard); None: in any."""
-        for queue in self._everywhere if queues is None else queues:
+        self._unknown = self._unknown or queues is None
+        for queue in queues or ():
             if queue[0] in self._agents:
                 self._hot.setdefault(queue)
         self._news.set()
@@ -69,10 +69,31 @@ class Intake:
     async def run(self) -> None:
         """Take work until stopped."""
         while not self._stopping:
-            if self._slots > 0 and self._hot:
+            if self._slots > 0 and self._unknown:
+                await self._look()
+            elif self._slots > 0 and self._hot:
                 await self._ask(next(iter(self._hot)))
             else:
                 await self._rest(LOOK_AROUND)
+
+    async def _look(self) -> None:
+        # Known before looking: what comes while the answer is on its way has a hint of its own.
+        self._unknown = False
+        try:
+            # Shards of one agent come apart from each other, so that an agent with work in all of them does not hold the others up.
+            found = await self._work.filled(self._agents)
+        except StoreUnavailable:
+            self._unknown = True
+            await self._pause()
+            return
+        except Exception:
+            _log.exception("worker.look_failed")
+            return
+        self.wake(found)
+
+    async def _pause(self) -> None:
+        self._failures += 1
+        await self._rest(random.uniform(0.5, 1.0) * min(0.05 * 2 ** min(self._failures, 8), _LONGEST_PAUSE), deaf=True)
 
     async def _ask(self, queue: tuple[str, str]) -> None:
         # Out of the list before asking: a wake that comes while the answer is on its way puts it back.
@@ -82,8 +103,7 @@ class Intake:
             found = await self._work.take(agent, self._consumer, shard=shard)
         except StoreUnavailable:
             self._hot.setdefault(queue)
-            self._failures += 1
-            await self._rest(random.uniform(0.5, 1.0) * min(0.05 * 2 ** min(self._failures, 8), _LONGEST_PAUSE), deaf=True)
+            await self._pause()
             return
         except Exception:
             # One queue that cannot be read, whatever is wrong with it, must not end the worker of all others; it is looked at again with

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 import redis
 
+from reattach import Agents, Run
 from reattach.core.settings import Settings
 from reattach.store import Ring, Store
 from reattach.tail import Hub
@@ -15,7 +16,9 @@ from reattach.tail import Hub
 from ..support.drive import claim, create, new_run, start
 from ..support.topologies import Cluster, Watched, running_cluster, running_sentinels
 from ..support.waiting import wait_until
+from ..support.working import RunningWorker
 from ..tail.viewers import Viewer
+from ..worker.seen import outcome
 
 HOSTILE = ["{", "}", "{}", "a}:run:{b", "{07}", "x:y:{z}:", "ключ{1}"]
 """Text of users that would steer a hash slot if it got into a key unhashed."""
@@ -102,6 +105,24 @@ async def test_viewers_follow_runs_of_every_shard(clustered: Store) -> None:
             assert viewer.slices[-1].terminal
     finally:
         await hub.close()
+
+
+async def test_a_worker_finds_what_waits_in_every_shard(clustered: Store) -> None:
+    """Runs that were there before it, whose hints it cannot have heard, and runs that come while it idles."""
+    agents = Agents()
+
+    @agents.agent("early")
+    async def early(run: Run) -> str:
+        return run.run_id
+
+    before = [await create(clustered, "early") for _ in range(16)]
+    worker = await RunningWorker(clustered.settings, agents, None).start()
+    try:
+        assert [await outcome(clustered, run_id) for run_id in before] == before
+        late = [await create(clustered, "early") for _ in range(16)]
+        assert [await outcome(clustered, run_id) for run_id in late] == late
+    finally:
+        await worker.close()
 
 
 async def test_user_text_never_steers_a_slot(clustered: Store, cluster: Cluster) -> None:

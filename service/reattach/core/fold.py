@@ -14,6 +14,7 @@ from .lifecycle import Lifecycle
 from .projections import given
 from .rules import RULES, Parts
 from .run import RunRecord, links, when
+from .scoped import Scoped
 from .snapshot import Snapshot
 from .times import rfc3339
 from .transcript import Entry, Transcript
@@ -26,6 +27,7 @@ class _Stored(msgspec.Struct, kw_only=True, omit_defaults=True):
     messages: list[Entry] = msgspec.field(default_factory=list[Entry])
     tools: list[Call] = msgspec.field(default_factory=list[Call])
     resources: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+    scoped: Scoped = msgspec.field(default_factory=Scoped)
 
 
 _decoder: Final = msgspec.json.Decoder(_Stored)
@@ -43,6 +45,12 @@ class Fold:
         self.sequence = 0
         self._last_activity_at: int | None = None
         self._parts = Parts(run=Lifecycle(), messages=Transcript(), tools=Calls())
+        self._scoped = Scoped()
+
+    @property
+    def scopes(self) -> frozenset[str]:
+        """The scopes of the events about something else than the run that its snapshot has content of."""
+        return self._scoped.scopes
 
     @property
     def covered(self) -> int:
@@ -72,16 +80,20 @@ class Fold:
         rule = RULES.get(event.type)
         if rule is not None:
             rule(self._parts, event)
+            if event.scope is not None:
+                self._scoped.note(event)
         self.sequence = event.sequence
         self._last_activity_at = event.at
 
-    def view(self, record: RunRecord, *, earliest_sequence: int) -> Snapshot:
+    def view(self, record: RunRecord, *, earliest_sequence: int, hidden: frozenset[str] = frozenset()) -> Snapshot:
         """The snapshot: the record's constants, and everything else from the events.
 
         Args:
             record: The run's record, of any sequence.
             earliest_sequence: The lowest replayable sequence, see `core.run.bounds`.
+            hidden: Scopes that whoever it is for may not read: nothing that events about them had a part in is shown.
         """
+        shows = self._scoped.shows
         run, tools, ended = self._parts.run, self._parts.tools, self._parts.run.finished_at
         return Snapshot(
             run_id=record.run_id,
@@ -111,10 +123,10 @@ class Fold:
             finished_at=when(ended),
             events_expire_at=None if ended is None else when(ended + record.retention.events_ms),
             expires_at=None if ended is None else when(ended + record.retention.run_ms),
-            messages=self._parts.messages.view(),
-            tools=tools.view(),
-            resources=dict(tools.resources),
-            unresolved=tools.unresolved(),
+            messages=tuple(m for m in self._parts.messages.view() if not hidden or shows("message", m.message_id, hidden)),
+            tools=tuple(t for t in tools.view() if not hidden or shows("tool", t.tool_call_id, hidden)),
+            resources={name: v for name, v in tools.resources.items() if not hidden or shows("resource", name, hidden)},
+            unresolved=tuple(u for u in tools.unresolved() if not hidden or shows("tool", u.tool_call_id, hidden)),
             links=links(record.run_id),
         )
 
@@ -127,6 +139,7 @@ class Fold:
             messages=self._parts.messages.entries(),
             tools=self._parts.tools.entries(),
             resources=self._parts.tools.resources,
+            scoped=self._scoped,
         )
         return msgspec.json.encode(stored)
 
@@ -140,5 +153,6 @@ class Fold:
         stored = _decoder.decode(raw)
         fold = cls()
         fold.sequence, fold._last_activity_at = stored.sequence, stored.last_activity_at
+        fold._scoped = stored.scoped
         fold._parts = Parts(run=stored.run, messages=Transcript(stored.messages), tools=Calls(stored.tools, stored.resources))
         return fold

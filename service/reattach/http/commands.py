@@ -18,7 +18,7 @@ async def _decided(call: Call, run_id: str, seconds: float) -> Snapshot:
     """The snapshot once the run has ended, or as it is when the time is over."""
     end = monotonic() + seconds
     while True:
-        snapshot = await call.service.store.runs.snapshot(run_id)
+        snapshot = await call.snapshot(run_id)
         left = end - monotonic()
         if snapshot.state in TERMINAL_STATES or left <= 0:
             return snapshot

@@ -14,10 +14,12 @@ from ..core.run import TERMINAL_STATES, RunRecord
 from ..core.snapshot import Snapshot
 from ..obs.metrics import DELIVERED
 from ..obs.trace import Trace
+from ..tail import REDACTED
 from .accept import prefers_stream
 from .answers import EventPage
 from .bodies import PAGE_EVENTS, EventsQuery
 from .service import Call, answer
+from .sight import Sight
 from .sse import HEADERS, snapshot_frame
 from .stream import EventStream
 
@@ -94,7 +96,7 @@ async def _place(call: Call, query: EventsQuery, trace: Trace) -> Place:
 
 
 async def _from_snapshot(call: Call, place: Place) -> Place:
-    snapshot = await call.service.store.runs.snapshot(call.run_id)
+    snapshot = await call.snapshot(call.run_id)
     bounds = msgspec.structs.replace(
         place.bounds, sequence=snapshot.sequence, state=snapshot.state, terminal=snapshot.state in TERMINAL_STATES
     )
@@ -111,21 +113,24 @@ def _stream(call: Call, place: Place, trace: Trace) -> ASGIApp:
         head = Response(headers={name.decode(): value.decode() for name, value in HEADERS})
         del head.headers["content-length"]  # a stream's is not known, and 0 would say that it is empty
         return head
-    return EventStream(call.service, call.principal, call.run_id, place.cursor, trace, first=first)
+    sight = Sight(call.service.authorizer, call.principal, place.record, lasts=call.service.settings.keepalive / 2)
+    return EventStream(call.service, call.principal, call.run_id, place.cursor, trace, sight=sight, first=first)
 
 
 async def _page(call: Call, query: EventsQuery, place: Place, trace: Trace) -> ASGIApp:
     if query.wait and place.cursor == place.bounds.sequence and not place.bounds.terminal:
         await call.news(call.run_id, place.cursor, query.wait)
         read = await call.service.store.runs.read(call.run_id)
+        await call.authorise(read.record)  # what was allowed when the wait began may not be any more
         place = msgspec.structs.replace(place, record=read.record, bounds=read.bounds)
     events = await _events(call, place, query.limit or PAGE_EVENTS)
+    hidden = await call.hidden(place.record, {event.scope for event in events if event.scope is not None})
     last = events[-1].sequence if events else place.cursor
     if events:
         trace.saw(events[0].sequence, last, len(events), [event.type for event in events])
     DELIVERED.labels("json").inc(len(events))
     trace.end("page")
-    return answer(_encode(place, events, last), cache_control="no-store")
+    return answer(_encode(place, events, last, hidden), cache_control="no-store")
 
 
 async def _events(call: Call, place: Place, limit: int) -> list[Event]:
@@ -148,10 +153,13 @@ async def _events(call: Call, place: Place, limit: int) -> list[Event]:
     return found
 
 
-def _encode(place: Place, events: list[Event], last: int) -> EventPage:
+def _encode(place: Place, events: list[Event], last: int, hidden: frozenset[str]) -> EventPage:
     record = place.record
+    run_id, release_id, scope = record.run_id, record.release_id, record.resource_scope
     return EventPage(
-        events=tuple(to_frame(event, run_id=record.run_id, release_id=record.release_id, scope=record.resource_scope) for event in events),
+        events=tuple(
+            to_frame(e, run_id=run_id, release_id=release_id, scope=scope, payload=REDACTED if e.scope in hidden else None) for e in events
+        ),
         next_cursor=event_id(record.run_id, last),
         latest_sequence=place.bounds.sequence,
         state=place.bounds.state,

@@ -38,7 +38,7 @@ async def create_run(call: Call) -> ASGIApp:
     await call.authorise(planned(body, call.principal))
     new = new_run(body, call.principal, call.service.settings)
     created = await call.service.store.runs.create(new, key=key, fingerprint=fingerprint)
-    snapshot = await call.service.store.runs.snapshot(created.record.run_id)
+    snapshot = await call.snapshot(created.record.run_id)
     if created.replayed:
         return _shown(snapshot, 200, location=snapshot.links["self"], idempotency_replayed="true")
     RUNS_CREATED.inc()
@@ -64,7 +64,8 @@ async def show_run(call: Call) -> ASGIApp:
     current = known == "" or not_modified(known, record.sequence)
     if query.wait and current and not record.terminal:
         await call.news(record.run_id, record.sequence, query.wait)
-    snapshot = await call.service.store.runs.snapshot(record.run_id)
+        await call.run()  # what was allowed when the wait began may not be any more
+    snapshot = await call.snapshot(record.run_id)
     if not_modified(known, snapshot.sequence):
         return Response(status_code=304, headers={"etag": etag(snapshot.sequence), "cache-control": "private, no-cache"})
     return _shown(snapshot)

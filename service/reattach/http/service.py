@@ -1,7 +1,7 @@
 """What every handler works with, and the one request it handles."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeVar
 
 import msgspec
@@ -12,11 +12,13 @@ from starlette.types import ASGIApp
 from ..core.errors import Forbidden, ReattachError, RunNotFound
 from ..core.run import RunRecord
 from ..core.settings import Settings
+from ..core.snapshot import Snapshot
 from ..store import Store
 from ..tail import Hub, StreamEnded, changed
 from .auth import Action, Authenticator, Authorizer, Principal, left, permitted
 from .claims import Claims
 from .requests import decode_body, decode_query, fingerprint, idempotency_key, read_body
+from .sight import hidden_scopes
 from .streams import Streams
 from .wire import wire_of
 
@@ -154,6 +156,25 @@ class Call:
         record = await self.service.store.runs.load(self.run_id)
         await self.authorise(record)
         return record
+
+    async def hidden(self, record: RunRecord, scopes: Iterable[str]) -> frozenset[str]:
+        """Those of these scopes whose events the caller, who may read the run, may not see.
+
+        Raises:
+            AuthUnavailable: It cannot be found out now.
+        """
+        return await hidden_scopes(self.service.authorizer, self.principal, record, scopes)
+
+    async def snapshot(self, run_id: str) -> Snapshot:
+        """A run's snapshot as the caller sees it: without what events had a part in that the caller may not see.
+
+        Raises:
+            RunNotFound: There is no such run.
+            AuthUnavailable: What the caller may see cannot be found out now.
+            StoreUnavailable: Redis cannot be reached.
+        """
+        folded = await self.service.store.checkpoints.fold(run_id)
+        return folded.view(await self.hidden(folded.record, folded.fold.scopes))
 
     def leave_with_client(self) -> None:
         """Be cancelled when the client leaves: nobody is there for the answer."""

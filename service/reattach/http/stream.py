@@ -19,6 +19,7 @@ from ..tail import Slice, StreamEnded, deliver
 from . import sse
 from .auth import Principal, left
 from .service import Service
+from .sight import Sight
 from .wire import Wire, wire_of
 
 _log = structlog.get_logger("reattach.streams")
@@ -37,7 +38,9 @@ class EventStream:
         authorised_at: When it was last made sure that they may, on the loop's clock.
     """
 
-    def __init__(self, service: Service, principal: Principal, run_id: str, after: int, trace: Trace, *, first: bytes | None) -> None:
+    def __init__(
+        self, service: Service, principal: Principal, run_id: str, after: int, trace: Trace, *, sight: Sight, first: bytes | None
+    ) -> None:
         """Prepare a stream.
 
         Args:
@@ -46,10 +49,13 @@ class EventStream:
             run_id: What is read.
             after: The accepted cursor.
             trace: The connection's record; the stream ends it.
+            sight: What they are shown of events about something else than the run.
             first: A frame to begin with.
         """
         self.principal, self.run_id = principal, run_id
         self._service, self._after, self._trace, self._first = service, after, trace, first
+        self._sight = sight
+        self._held: Slice | None = None
         self._clock = asyncio.get_running_loop().time
         now = self._clock()
         self.authorised_at = self._wrote_at = self._moved_at = now
@@ -125,12 +131,27 @@ class EventStream:
         """Write events; whether the client can take more."""
         if self._reason is not None:
             return False
+        if piece.scopes:
+            shown = self._sight.of(piece)
+            if shown is None:
+                # Whoever decides has to be asked, which takes time; nothing comes behind it until then.
+                self._held = piece
+                return False
+            piece = shown
+        return self._send(piece)
+
+    def _send(self, piece: Slice) -> bool:
         self._trace.saw(piece.first, piece.last, len(piece.frames), piece.turns)
         self._wrote_at = self._clock()
         return self._wire.write(piece.sse)
 
     async def drained(self) -> None:
-        """Wait until the client has caught up; for ever once the stream is ending, since nothing follows."""
+        """Write what was held back, and wait until the client has caught up; for ever once the stream is ending: nothing follows."""
+        if (held := self._held) is not None:
+            shown = await self._sight.ask(held)
+            self._held = None
+            if self._reason is None:
+                self._send(shown)
         await self._wire.drain()
         if self._reason is not None:
             await self._until_gone()

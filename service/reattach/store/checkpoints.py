@@ -31,6 +31,10 @@ class Folded(msgspec.Struct, frozen=True, kw_only=True):
     fold: Fold
     earliest_sequence: int
 
+    def view(self, hidden: frozenset[str] = frozenset()) -> Snapshot:
+        """The snapshot for somebody who may not read these scopes."""
+        return self.fold.view(self.record, earliest_sequence=self.earliest_sequence, hidden=hidden)
+
 
 class Checkpoints:
     """Folds runs, stores folds, and lets a log's head go where a stored fold allows it."""
@@ -49,8 +53,7 @@ class Checkpoints:
             RunNotFound: There is no such run.
             StoreUnavailable: Redis cannot be reached.
         """
-        folded = await self.fold(run_id)
-        return folded.fold.view(folded.record, earliest_sequence=folded.earliest_sequence)
+        return (await self.fold(run_id)).view()
 
     async def fold(self, run_id: str) -> Folded:
         """Fold a run up to its latest sequence.

@@ -4,7 +4,7 @@ from .deliver import Sink, deliver
 from .ended import StreamEnded
 from .follow import changed, follow
 from .followed import Followed
-from .frames import Frame, Framer, Slice
+from .frames import REDACTED, Frame, Framer, Slice
 from .hub import Hub, HubStats
 
-__all__ = ["Followed", "Frame", "Framer", "Hub", "HubStats", "Sink", "Slice", "StreamEnded", "changed", "deliver", "follow"]
+__all__ = ["REDACTED", "Followed", "Frame", "Framer", "Hub", "HubStats", "Sink", "Slice", "StreamEnded", "changed", "deliver", "follow"]

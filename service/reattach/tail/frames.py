@@ -17,6 +17,8 @@ REDACTED: Final = b'{"redacted":true}'
 """What stands in for a payload that a viewer may not read."""
 
 _MOST_TYPES: Final = 256
+_MOST_REDACTIONS: Final = 8
+_NO_SCOPES: Final[frozenset[str]] = frozenset()
 
 
 class Frame(msgspec.Struct, frozen=True, gc=False):
@@ -57,7 +59,7 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
 class Framer:
     """Encodes the events of one run."""
 
-    __slots__ = ("_at", "_first", "_id", "_release", "_scope", "_types", "_when")
+    __slots__ = ("_at", "_first", "_id", "_release", "_run_scope", "_scope", "_types", "_when")
 
     def __init__(self, *, run_id: str, release_id: str, scope: str) -> None:
         """Prepare what is constant for the run.
@@ -70,7 +72,7 @@ class Framer:
         self._id = run_id.encode()
         self._first = b"id: %b:" % self._id
         self._release = msgspec.json.encode(release_id)
-        self._scope = msgspec.json.encode(scope)
+        self._run_scope, self._scope = scope, msgspec.json.encode(scope)
         self._types: dict[str, tuple[bytes, bytes, bytes]] = {}
         self._at, self._when = -1, b""
 
@@ -80,10 +82,11 @@ class Framer:
         if event.at != self._at:
             # Events of one batch share their time, and batches come in order: the last one is the one to keep.
             self._at, self._when = event.at, self._time(event.at, self._scope)
-        when = self._when if event.scope is None else self._time(event.at, msgspec.json.encode(event.scope))
+        scope = None if event.scope == self._run_scope else event.scope
+        when = self._when if scope is None else self._time(event.at, msgspec.json.encode(scope))
         number = event.sequence
         sse = b"%b%d%b%d%b%d%b%b%b}\n\n" % (self._first, number, before, number, between, number, behind, when, event.payload)
-        return Frame(number, event.type, event.scope, sse, sse.index(b"\ndata: ") + 7, len(sse) - 3 - len(event.payload))
+        return Frame(number, event.type, scope, sse, sse.index(b"\ndata: ") + 7, len(sse) - 3 - len(event.payload))
 
     def _prepare(self, kind: str) -> tuple[bytes, bytes, bytes]:
         name = kind.encode()
@@ -108,12 +111,13 @@ class Slice:
         first: Sequence of the first event.
         last: Sequence of the last one; the viewer's next position.
         frames: The events. At least one.
+        scopes: What those among them are about that are about something else than their run.
         terminal: Whether the last one ends the run.
         sparse: Sequences are missing between the viewer's position and `last`. `follow` lets such a slice through only where the log's
             head is gone and the audit stream still has all that a fold needs.
     """
 
-    __slots__ = ("_joined", "_turns", "first", "frames", "last", "sparse", "terminal")
+    __slots__ = ("_joined", "_redacted", "_turns", "first", "frames", "last", "scopes", "sparse", "terminal")
 
     def __init__(self, frames: Sequence[Frame], position: int) -> None:
         """Take over frames in order, at least one, all behind `position`."""
@@ -121,6 +125,9 @@ class Slice:
         self.first, self.last = frames[0].sequence, frames[-1].sequence
         self.terminal = frames[-1].terminal
         self.sparse = self.last - position != len(frames)
+        # Here, once for all viewers: each of them looks whether there are any.
+        self.scopes = _NO_SCOPES if all([f.scope is None for f in frames]) else frozenset([f.scope for f in frames if f.scope is not None])
+        self._redacted: dict[frozenset[str], Slice] | None = None
         self._joined: bytes | None = None
         self._turns: tuple[str, ...] | None = None
 
@@ -137,6 +144,18 @@ class Slice:
         if self._joined is None:
             self._joined = self.frames[0].sse if len(self.frames) == 1 else b"".join([f.sse for f in self.frames])
         return self._joined
+
+    def without(self, hidden: frozenset[str]) -> "Slice":
+        """The same events for a viewer that may not read what is about `hidden`; made once for all viewers that may not."""
+        hidden = hidden & self.scopes
+        if not hidden:
+            return self
+        known = self._redacted = {} if self._redacted is None or len(self._redacted) >= _MOST_REDACTIONS else self._redacted
+        found = known.get(hidden)
+        if found is None:
+            found = known[hidden] = Slice([f.redacted() if f.scope in hidden else f for f in self.frames], self.last - len(self.frames))
+            found.sparse = self.sparse
+        return found
 
     def last_gap(self, position: int) -> int:
         """Sequence behind the last hole between `position` and `last`; 0 where there is none."""

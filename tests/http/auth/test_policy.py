@@ -1,6 +1,6 @@
 """Reattach's own policy: the table, scopes by path segment, and what creation refuses so that no path can mean two things."""
 
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
@@ -162,6 +162,6 @@ async def test_whoever_has_a_place_creates_there(replicas: Replicas) -> None:
     await bot.create(resource_scope="acme/tickets/7")
     await bot.create()
     for scope in ("acme", "acme/tickets2", "acme/payroll"):
-        body = {"agent": "support", "input": {}, "resource_scope": scope}
+        body: dict[str, Any] = {"agent": "support", "input": {}, "resource_scope": scope}
         assert await bot.code("POST", "/agent-runs", body) == "forbidden"
     await Person(service.client, "acme/bot create create:acme/tickets").create(resource_scope="acme/payroll")

@@ -1,8 +1,9 @@
 -- checkpoint: stores a fold of the log, and lets an ended run's deltas go once its last fold is safe.
--- keys: run log snapshot timers
--- args: id sequence:int covered:int floor:int blob
+-- keys: run log snapshot timers lapses?
+-- args: id sequence:int covered:int floor:int blob place:int
 -- reply: OK | STALE sequence | GONE
 -- uses: int
+-- `place`: where in the session the last event below `floor` is, 0 where there is none.
 local r = redis.call('HMGET', run, 'state', 'sequence', 'snapshot_sequence', 'covered', 'finished_at', 'retain_deltas', 'retain_run',
   'retain_events', 'sealed')
 if not r[1] then
@@ -22,7 +23,11 @@ if r[5] then
 end
 if last and not r[9] then
   redis.call('HSET', run, 'sealed', 1, 'floor', int(floor))
-  redis.call('PEXPIREAT', log, int(tonumber(r[5]) + math.min(tonumber(r[6]), tonumber(r[8]))))
+  local deltas_until = int(tonumber(r[5]) + math.min(tonumber(r[6]), tonumber(r[8])))
+  redis.call('PEXPIREAT', log, deltas_until)
+  if lapses and place > 0 then
+    redis.call('ZADD', lapses, 'LT', deltas_until, int(place))
+  end
   redis.call('ZREM', timers, 'seal:' .. id)
 end
 return { 'OK' }

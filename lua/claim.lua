@@ -1,9 +1,13 @@
 -- claim: makes a worker the owner of a delivered run, under a fencing token of its own.
--- keys: run log audit queue timers bell
+-- keys: run log audit queue timers bell session? session_log?
 -- args: id group entry consumer fence lease:int worker max_losses:int backoff:int
--- reply: OK attempt sequence | HELD | GONE
--- uses: clock int log bell dequeue
-local r = redis.call('HMGET', run, 'state', 'fence', 'entry', 'sequence', 'attempt', 'resume', 'started_at')
+-- reply: OK attempt sequence | HELD | GONE | SESSION name
+-- uses: clock int log tell dequeue
+local r = redis.call('HMGET', run, 'state', 'fence', 'entry', 'sequence', 'attempt', 'resume', 'started_at', 'session')
+if r[8] and not session then
+  -- A queue entry names the run only: the caller comes again with the keys of its session.
+  return { 'SESSION', r[8] }
+end
 local state, sequence, attempt, resume = r[1], tonumber(r[4] or 0), tonumber(r[5] or 0), r[6]
 if state == 'running' and r[2] == fence then
   return { 'OK', attempt, sequence }
@@ -31,5 +35,5 @@ redis.call('HSET', run, 'state', 'running', 'fence', fence, 'batch', 0, 'batch_s
 redis.call('HDEL', run, 'resume')
 redis.call('XCLAIM', queue, group, consumer, 0, entry, 'JUSTID')
 redis.call('ZADD', timers, int(at + lease), 'lease:' .. id)
-ring(bell, id)
+tell(bell, session, session_log, id, sequence, sequence, at)
 return { 'OK', attempt, sequence }

@@ -1,8 +1,8 @@
 -- commit: records what became of a tool call. A cancel request does not stop it: what happened is written down.
--- keys: run log audit effects bell
+-- keys: run log audit effects bell session? session_log?
 -- args: id fence call status kind payload record mutating:int
 -- reply: OK sequence cancel_version | SEEN sequence cancel_version | FENCED | CLOSED state | MISSING
--- uses: clock int log bell
+-- uses: clock int log tell
 local r = redis.call('HMGET', run, 'state', 'fence', 'sequence', 'cancel_version')
 local cancel = tonumber(r[4] or 0)
 if r[2] ~= fence then
@@ -26,5 +26,5 @@ redis.call('HSET', run, 'sequence', int(sequence), 'last_activity_at', int(at))
 if status == 'receipt' and mutating == 1 then
   redis.call('HINCRBY', run, 'receipts', 1)
 end
-ring(bell, id)
+tell(bell, session, session_log, id, sequence, sequence, at)
 return { 'OK', sequence, cancel }

@@ -1,5 +1,5 @@
 -- finish: the owner ends its run. The first terminal writer wins; a later one is told what is stored.
--- keys: run log audit effects snapshot queue timers bell
+-- keys: run log audit effects snapshot queue timers bell session? session_log? open? lapses?
 -- args: id group fence state payload
 -- reply: OK state disposition sequence | SEEN state disposition sequence | FENCED | CLOSED state
 -- uses: clock ending
@@ -14,6 +14,7 @@ end
 if r[1] ~= 'running' or (state == 'cancelled' and not r[4]) then
   return { 'CLOSED', r[1] }
 end
-local k = { run = run, log = log, audit = audit, effects = effects, snapshot = snapshot, queue = queue, timers = timers, bell = bell }
+local k = { run = run, log = log, audit = audit, effects = effects, snapshot = snapshot, queue = queue, timers = timers, bell = bell,
+  session = session, session_log = session_log, open = open, lapses = lapses }
 local last, disposition = end_run(k, id, group, now_ms(), tonumber(r[3]), state, payload)
 return { 'OK', state, disposition, last }

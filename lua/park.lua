@@ -1,8 +1,8 @@
 -- park: the owner lets its run wait for an answer or a time, holding no lease and no worker.
--- keys: run log audit effects queue timers bell
+-- keys: run log audit effects queue timers bell session? session_log?
 -- args: id group fence wait mode timeout:int payload
 -- reply: PARKED sequence | ANSWERED record | CANCELLED version | FENCED | CLOSED state
--- uses: clock int rfc3339 log bell dequeue
+-- uses: clock int rfc3339 log tell dequeue
 -- `mode` says what the limit does: fail (the run fails) or resume (it goes on). `timeout` is in ms; 0: no limit.
 local field = 'wait:' .. wait
 local held = redis.call('HGET', effects, field)
@@ -43,5 +43,5 @@ redis.call('ZREM', timers, 'lease:' .. id)
 if limit > 0 then
   redis.call('ZADD', timers, int(limit), 'wait:' .. id)
 end
-ring(bell, id)
+tell(bell, session, session_log, id, sequence, sequence, at)
 return { 'PARKED', sequence }

@@ -1,8 +1,8 @@
 -- reclaim: takes a run back whose owner is gone. Any number of sweepers may call it at once.
--- keys: run log audit effects snapshot queue timers bell wake
+-- keys: run log audit effects snapshot queue timers bell wake session? session_log? open? lapses?
 -- args: id group agent entry lease:int
 -- reply: RETRY attempt delay | REQUEUED | ENDED sequence | HELD | GONE
--- uses: clock int log bell enqueue dequeue ending
+-- uses: clock int log tell enqueue dequeue ending
 local r = redis.call('HMGET', run, 'state', 'entry', 'lease_until', 'sequence', 'attempt', 'losses', 'max_losses', 'backoff',
   'cancel_version')
 local at = now_ms()
@@ -34,7 +34,8 @@ end
 if tonumber(r[3] or 0) > at then
   return { 'HELD' }
 end
-local k = { run = run, log = log, audit = audit, effects = effects, snapshot = snapshot, queue = queue, timers = timers, bell = bell }
+local k = { run = run, log = log, audit = audit, effects = effects, snapshot = snapshot, queue = queue, timers = timers, bell = bell,
+  session = session, session_log = session_log, open = open, lapses = lapses }
 local sequence, attempt, losses = tonumber(r[4]), tonumber(r[5]) + 1, tonumber(r[6] or 0) + 1
 if r[9] or losses >= tonumber(r[7]) then
   redis.call('HSET', run, 'losses', losses, 'fence', '')
@@ -65,5 +66,5 @@ redis.call('HSET', run, 'state', 'queued', 'attempt', attempt, 'losses', losses,
   'last_activity_at', int(at))
 redis.call('HDEL', run, 'lease_until')
 redis.call('ZREM', timers, 'lease:' .. id)
-ring(bell, id)
+tell(bell, session, session_log, id, sequence, sequence, at)
 return { 'RETRY', attempt, delay }

@@ -1,8 +1,8 @@
 -- release: the owner gives its run back, so that another worker goes on at once. It does not count as a loss.
--- keys: run log audit effects snapshot queue timers bell wake
+-- keys: run log audit effects snapshot queue timers bell wake session? session_log? open? lapses?
 -- args: id group agent fence cause
 -- reply: OK sequence | FENCED | CLOSED state
--- uses: clock int log bell enqueue dequeue ending
+-- uses: clock int log tell enqueue dequeue ending
 local r = redis.call('HMGET', run, 'state', 'fence', 'sequence', 'attempt', 'entry', 'released', 'cancel_version')
 if r[6] == fence then
   return { 'OK', tonumber(r[3]) }
@@ -15,7 +15,8 @@ if r[1] ~= 'running' then
 end
 if r[7] then
   -- A stop was asked for before its owner could notice, and a queued run is stopped at once: nobody else starts it for that.
-  local k = { run = run, log = log, audit = audit, effects = effects, snapshot = snapshot, queue = queue, timers = timers, bell = bell }
+  local k = { run = run, log = log, audit = audit, effects = effects, snapshot = snapshot, queue = queue, timers = timers, bell = bell,
+    session = session, session_log = session_log, open = open, lapses = lapses }
   redis.call('HSET', run, 'released', fence, 'fence', '')
   local last = end_run(k, id, group, now_ms(), tonumber(r[3]), 'cancelled')
   return { 'OK', last }
@@ -28,5 +29,5 @@ redis.call('HSET', run, 'state', 'queued', 'attempt', attempt, 'sequence', int(s
   'last_activity_at', int(at))
 redis.call('HDEL', run, 'lease_until')
 redis.call('ZREM', timers, 'lease:' .. id)
-ring(bell, id)
+tell(bell, session, session_log, id, sequence, sequence, at)
 return { 'OK', sequence }

@@ -1,8 +1,8 @@
 -- signal: answers a waiting run, once.
--- keys: run log audit effects queue timers bell wake
+-- keys: run log audit effects queue timers bell wake session? session_log?
 -- args: id agent wait input key fingerprint payload value
 -- reply: OK sequence | SEEN sequence | REUSED | SHUT | GONE
--- uses: clock int log bell enqueue
+-- uses: clock int log tell enqueue
 local r = redis.call('HMGET', run, 'state', 'wait_id', 'sequence')
 if not r[1] then
   return { 'GONE' }
@@ -28,5 +28,5 @@ redis.call('HSET', run, 'state', 'queued', 'sequence', int(sequence), 'last_acti
   'entry', enqueue(queue, wake, agent, id))
 redis.call('HDEL', run, 'wait_id', 'wait_mode', 'wait_until')
 redis.call('ZREM', timers, 'wait:' .. id)
-ring(bell, id)
+tell(bell, session, session_log, id, sequence, sequence, at)
 return { 'OK', sequence }

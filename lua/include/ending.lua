@@ -1,4 +1,4 @@
--- uses: int log dequeue bell
+-- uses: int log dequeue tell
 -- Mutating calls of which nobody knows whether they took effect: how many, and those among them that the log does not say it of yet.
 local function doubtful_calls(effects)
   local count, untold, all = 0, {}, redis.call('HGETALL', effects)
@@ -21,10 +21,12 @@ end
 -- An effect that may have happened is named `tool.unresolved` first, and a cancelled run that has one was not cancelled before it.
 -- The log lives as long as the record until the terminal snapshot is stored: `checkpoint` shortens it then, so that a text that only
 -- its deltas carry is never lost because nobody was there to fold it, however short the run's retention is.
--- `k` has the keys run log audit effects snapshot queue timers bell; the caller has passed every guard. Returns sequence, disposition.
+-- `k` has the keys run log audit effects snapshot queue timers bell, and where there is a session: session session_log open lapses. The
+-- caller has passed every guard. Returns sequence, disposition.
 local function end_run(k, id, group, at, sequence, state, payload)
   local r = redis.call('HMGET', k.run, 'entry', 'retain_events', 'retain_run', 'listed_in', 'idempotency', 'fingerprint', 'cancel_version',
     'receipts')
+  local first = sequence + 1
   local doubtful, untold = doubtful_calls(k.effects)
   for _, call in ipairs(untold) do
     sequence = sequence + 1
@@ -56,6 +58,16 @@ local function end_run(k, id, group, at, sequence, state, payload)
   if r[5] then
     redis.call('ZADD', k.timers, int(at), 'key:' .. id .. ' ' .. r[5] .. ' ' .. r[6])
   end
-  ring(k.bell, id)
+  local place = tell(k.bell, k.session, k.session_log, id, first, sequence, at)
+  if k.session then
+    local name = string.sub(k.session, -30)
+    redis.call('ZREM', k.open, id)
+    -- From then on nothing up to here can be replayed in the session.
+    redis.call('ZADD', k.lapses, 'LT', events_until, int(place))
+    redis.call('ZADD', k.timers, events_until, 'lapse:' .. id .. ' ' .. name)
+    if redis.call('HGET', k.session, 'policy') and redis.call('EXISTS', k.open) == 1 then
+      redis.call('ZADD', k.timers, int(at), 'turn:' .. id .. ' ' .. name)
+    end
+  end
   return sequence, disposition
 end

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from reattach.core.receipt import Effect, EffectCall
+from reattach.core.session import NewSession
 from reattach.core.settings import Settings
 from reattach.store import Store
 from reattach.store.scripts import load_scripts, lua_folder
@@ -43,8 +44,23 @@ async def whole_life(store: Store) -> None:
     await hand.finish()
     await runs.read(hand.run_id)
     await start_timers(store)
+    await converse(store)
     await lose_owners(store)
     await runs.cancel(await create(store, "stopped"), by="me", reason=None, key=None, fingerprint="")
+
+
+async def converse(store: Store) -> None:
+    """A session whose runs wait for each other, until nothing of it is left, and one that no run comes into."""
+    made = NewSession(session_id="queue", tenant="dev", initiator="me", policy="queue")
+    await store.sessions.create(made)
+    brief = msgspec.structs.replace(new_run().retention, deltas_ms=1, events_ms=1, run_ms=1)
+    first = await start(store, "talker", session_id="queue", retention=brief)
+    assert (await store.runs.load(await create(store, "talker", session_id="queue", retention=brief))).held
+    await first.finish()
+    await (await swept(store, "talker")).finish()
+    name = store.keys.session_name("dev", "empty")
+    await store.sessions.create(msgspec.structs.replace(made, session_id="empty"))
+    await store.door.call("ZADD", store.keys.timers(name[4:6]), "XX", 1, f"vacate:{name} {store.keys.tenant_sessions(name[4:6], 'dev')}")
 
 
 async def start_timers(store: Store) -> None:
@@ -131,7 +147,7 @@ def header(source: str) -> dict[str, str]:
 def test_no_source_builds_a_key(path: Path) -> None:
     """The key of every call is a declared name or an include's parameter: never text that was put together, never an argument."""
     source = path.read_text()
-    keys = {name.removesuffix("?") for name in header(source).get("keys", "").split()}
+    keys = {name.rstrip("?.") for name in header(source).get("keys", "").split()}
     known = {f"k.{name}" for script in load_scripts().values() for name in script.keys}
     parameters = {p.strip() for group in re.findall(r"function \w+\(([^)]*)\)", source) for p in group.split(",")}
     loops = set(re.findall(r"for _, (\w+) in ipairs", source))

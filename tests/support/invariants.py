@@ -22,7 +22,8 @@ PERMANENT = {
     r"\{\d\d\}:queue:[a-z0-9._-]+": "one per agent and shard; entries go when their run ends",
     r"\{\d\d\}:poison:[a-z0-9._-]+": "one capped stream per agent and shard",
     r"\{\d\d\}:tenant:[0-9a-f]+:runs": "members go with their runs",
-    r"\{\d\d\}:session:[0-9a-f]+(:runs)?": "members go with their runs",
+    r"\{\d\d\}:tenant:[0-9a-f]+:sessions": "members go with their sessions",
+    r"\{\d\d\}:session:ses_[0-9a-z]{26}(:(runs|log|open|lapses))?": "goes with the last of its runs",
     r"workers?(:.*)?": "who works; expires or is rewritten",
 }
 """Keys without an expiry that are not a run's own, each with its reason (after the prefix)."""

@@ -18,9 +18,12 @@
     ├── TooManyRequests       429 too_many_requests
     ├── HeadTooLarge          431 head_too_large
     ├── WaitNotOpen           409 wait_not_open
+    ├── SessionBusy           409 session_busy
+    ├── SessionExists         409 session_exists
     ├── CursorError
     │   ├── MalformedCursor   400 malformed_cursor
     │   ├── CursorRunMismatch 400 cursor_run_mismatch
+    │   ├── CursorSessionMismatch 400 cursor_session_mismatch
     │   ├── FutureCursor      416 future_cursor
     │   └── CursorExpired     410 cursor_expired
     ├── WorkError             (the worker SDK's side of the store)
@@ -158,6 +161,18 @@ class WaitNotOpen(ReattachError):
     code, status = "wait_not_open", 409
 
 
+class SessionBusy(ReattachError):
+    """A run of this session is active, and the session's policy takes no other one now."""
+
+    code, status = "session_busy", 409
+
+
+class SessionExists(ReattachError):
+    """There is a session of this name already, with other facts."""
+
+    code, status = "session_exists", 409
+
+
 class CursorError(ReattachError):
     """The cursor cannot be resumed from."""
 
@@ -176,8 +191,14 @@ class CursorRunMismatch(CursorError):
     code, status = "cursor_run_mismatch", 400
 
 
+class CursorSessionMismatch(CursorError):
+    """The cursor names another session."""
+
+    code, status = "cursor_session_mismatch", 400
+
+
 class FutureCursor(CursorError):
-    """The cursor is ahead of the run's latest event."""
+    """The cursor is ahead of the latest event."""
 
     code, status = "future_cursor", 416
 

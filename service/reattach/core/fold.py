@@ -66,6 +66,11 @@ class Fold:
         """The lowest sequence from which a replay still folds to this once all delta-class events are gone."""
         return self._parts.messages.last_needed + 1
 
+    @property
+    def ended(self) -> bool:
+        """Whether the run has ended."""
+        return self._parts.run.finished_at is not None
+
     def apply(self, event: Event) -> None:
         """Fold one more event. Sequences may be left out where `covered` or `floor` allowed it.
 

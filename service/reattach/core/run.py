@@ -73,6 +73,8 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The hash behind a run, typed. Times are milliseconds on the Redis server's clock; empty fields are None.
 
     Attributes:
+        session: The name of its session, see `core.ids`.
+        held: Whether it waits for the runs before it in its session, and is in no queue yet.
         fence: The fencing token of the latest acquisition.
         batch: Number of the last batch appended under that fence.
         lease_until: When that lease ends unless it is renewed.
@@ -97,6 +99,8 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     created_at: int
     last_activity_at: int
     session_id: str | None = None
+    session: str | None = None
+    held: bool = False
     parent_run_id: str | None = None
     model_policy: str | None = None
     tool_catalog: str | None = None

@@ -24,7 +24,15 @@ def lease_of(record: RunRecord, fence: str) -> Lease:
 
     What the lease needs beyond the fence is in the record. It may change before the command runs, but only together with the fence.
     """
-    return Lease(run_id=record.run_id, agent=record.agent, fence=fence, entry=record.entry or "", consumer=CONSUMER, attempt=record.attempt)
+    return Lease(
+        run_id=record.run_id,
+        agent=record.agent,
+        fence=fence,
+        entry=record.entry or "",
+        consumer=CONSUMER,
+        attempt=record.attempt,
+        session=record.session,
+    )
 
 
 def drafts(body: AppendEvents, max_payload: int) -> list[Draft]:

@@ -30,7 +30,7 @@ _MAX_PAUSE: Final = 2.0
 
 
 class Ring(msgspec.Struct, frozen=True):
-    """Runs that have news. `everything`: hints may have been missed, so any run may have news."""
+    """Runs and sessions that have news, by id and name. `everything`: hints may have been missed, so any may have news."""
 
     runs: frozenset[str]
     everything: bool = False
@@ -156,7 +156,8 @@ class Bells:
         self._listeners = [_Listener(store.target, part, BELL_CAP, self._heard, on_state, ready) for part in _plan(store.target, streams)]
 
     def _heard(self, entries: list[Any], missed: bool) -> None:
-        self._on_ring(Ring(frozenset(e[1][1].decode() for e in entries), missed))
+        # Each entry names a run, and its session where it has one.
+        self._on_ring(Ring(frozenset(text.decode() for e in entries for text in e[1][1::2]), missed))
 
     async def run(self) -> None:
         """Listen until cancelled."""

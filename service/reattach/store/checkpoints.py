@@ -18,6 +18,7 @@ from .door import Door
 from .keys import Keys
 from .records import pairs, to_event, to_record
 from .scripts import load_scripts
+from .session_log import place_in
 
 _PAGE: Final = 1000
 _KEPT: Final = 256
@@ -113,9 +114,17 @@ class Checkpoints:
         Raises:
             StoreUnavailable: Redis cannot be reached; the same fold may be stored again.
         """
-        await self._door.run(
-            self._scripts["checkpoint"], self._keys.of_run(run_id), run_id, fold.sequence, fold.covered, fold.floor, fold.dump()
-        )
+        session, place = await self._place(run_id, fold.floor - 1) if fold.ended and fold.floor > 1 else (None, 0)
+        keys = self._keys.of_run(run_id, session=session)
+        await self._door.run(self._scripts["checkpoint"], keys, run_id, fold.sequence, fold.covered, fold.floor, fold.dump(), place)
+
+    async def _place(self, run_id: str, sequence: int) -> tuple[str | None, int]:
+        """The run's session, and where in it this event is: nothing up to there can be replayed once the run's deltas are gone."""
+        session = await self._door.call("HGET", self._keys.run(run_id), "session")
+        if session is None:
+            return None, 0
+        name = session.decode()
+        return name, await place_in(self._door, self._keys.session_log(name), run_id, sequence)
 
     async def trim(self, run_id: str, through: int) -> int:
         """Forget a live log's head up to a sequence that a stored fold covers; the first sequence that is left.

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 
 from redis.exceptions import DataError, NoScriptError, ReadOnlyError, RedisError, ResponseError
 
+from .keys import KeyNames
 from .redis import Client, Target, close_client, is_passing, named, raw_replies, translate
 from .scripts import Reply, Script
 
@@ -81,7 +82,7 @@ class Door:
         except (RedisError, OSError) as e:
             raise translate(e) from e
 
-    async def run(self, script: Script, keys: Mapping[str, str | None], *args: Any) -> Reply:
+    async def run(self, script: Script, keys: Mapping[str, KeyNames], *args: Any) -> Reply:
         """Run one command of ``lua/``. A server that does not know it (restarted, flushed, failed over) is sent its text.
 
         Raises:

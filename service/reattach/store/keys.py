@@ -4,7 +4,13 @@ All keys of a shard carry its tag in braces, so that they live in one cluster sl
 one `XREAD` can follow many runs. User text is in a key only as a digest: it cannot steer the slot.
 """
 
-from ..core.ids import digest, shard_for, shard_of
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from ..core.ids import digest, session_name, shard_for, shard_of
+
+KeyNames: TypeAlias = str | Sequence[str] | None
+"""One key, the keys that are a script's rest, or none where a script can do without."""
 
 
 class Keys:
@@ -40,10 +46,16 @@ class Keys:
         """String: a fold of the log."""
         return self.run(run_id) + ":snapshot"
 
-    def of_run(self, run_id: str, agent: str = "") -> dict[str, str | None]:
-        """Every key that a command on one run may touch, by the name the scripts have for it. All carry the run's shard tag."""
+    def of_run(self, run_id: str, agent: str = "", session: str | None = None) -> dict[str, KeyNames]:
+        """Every key that a command on one run may touch, by the name the scripts have for it. All carry the run's shard tag.
+
+        Args:
+            run_id: The run.
+            agent: Its agent, where the command has to do with queues.
+            session: The name of the run's session. Where it has one, no command that writes an event may be called without.
+        """
         tag = shard_of(run_id)
-        return {
+        names: dict[str, KeyNames] = {
             "run": self.run(run_id),
             "log": self.log(run_id),
             "audit": self.audit(run_id),
@@ -55,6 +67,7 @@ class Keys:
             "wake": self.wake(tag),
             "agents": self.agents(tag),
         }
+        return names if session is None else names | self.of_session(session)
 
     def idempotency(self, name: str) -> str:
         """String: run id and request fingerprint. `name` comes from `idempotency_name`."""
@@ -68,9 +81,40 @@ class Keys:
         """String with an expiry: what a ticket stands for. `name` is a digest."""
         return f"{self.prefix}:{{{shard_for(name, self.shards):02d}}}:ticket:{name}"
 
-    def session_runs(self, tag: str, tenant: str, session_id: str) -> str:
-        """Sorted set: a session's runs by creation time."""
-        return f"{self.prefix}:{{{tag}}}:session:{digest(tenant, session_id)}:runs"
+    def session_name(self, tenant: str, session_id: str) -> str:
+        """The name of a session in keys and cursors."""
+        return session_name(tenant, session_id, self.shards)
+
+    def session(self, name: str) -> str:
+        """Hash: a session's facts and its sequence."""
+        return f"{self.prefix}:{{{shard_of(name)}}}:session:{name}"
+
+    def session_log(self, name: str) -> str:
+        """Stream, capped: which events of which run come where in the session; one entry per batch."""
+        return self.session(name) + ":log"
+
+    def session_runs(self, name: str) -> str:
+        """Sorted set: a session's runs by where in it each begins."""
+        return self.session(name) + ":runs"
+
+    def session_open(self, name: str) -> str:
+        """Sorted set: those of a session's runs that have not ended, likewise. It names who to ask; what is true their records say."""
+        return self.session(name) + ":open"
+
+    def of_session(self, name: str) -> dict[str, KeyNames]:
+        """Every key of a session, by the name the scripts have for it."""
+        return {
+            "session": self.session(name),
+            "session_log": self.session_log(name),
+            "session_runs": self.session_runs(name),
+            "open": self.session_open(name),
+            # Sorted set: places in it by the time from which on not everything up to there can be replayed.
+            "lapses": self.session(name) + ":lapses",
+        }
+
+    def tenant_sessions(self, tag: str, tenant: str) -> str:
+        """Sorted set: a tenant's sessions of this shard by creation time."""
+        return f"{self.prefix}:{{{tag}}}:tenant:{digest(tenant)}:sessions"
 
     def tenant_runs(self, tag: str, tenant: str) -> str:
         """Sorted set: a tenant's runs of this shard by creation time."""
@@ -104,8 +148,3 @@ class Keys:
 def idempotency_name(tenant: str, initiator: str, key: str) -> str:
     """The digest an idempotency key is found under: it belongs to one tenant and initiator."""
     return digest("idempotency", tenant, initiator, key)
-
-
-def session_shard(tenant: str, session_id: str, shards: int) -> int:
-    """The shard of all runs of a session, so that one stream can carry them."""
-    return shard_for(digest("session", tenant, session_id), shards)

@@ -19,7 +19,10 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lease(msgspec.Struct, frozen=True, kw_only=True):
-    """One acquisition of a run. Its `fence` is new every time; whoever holds an older one can change nothing any more."""
+    """One acquisition of a run. Its `fence` is new every time; whoever holds an older one can change nothing any more.
+
+    `session` is the name of the run's session, if it has one: what is written under the lease goes into its log too.
+    """
 
     run_id: str
     agent: str
@@ -27,6 +30,7 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     entry: str
     consumer: str
     attempt: int
+    session: str | None = None
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):

@@ -65,9 +65,9 @@ class Readers:
         Raises:
             StoreUnavailable: Redis cannot be reached.
         """
-        reply = await self._door.run(
-            self._scripts["reclaim"], self._keys.of_run(run_id, agent), run_id, GROUP, agent, entry, self._lease_ms
-        )
+        session = await self._door.call("HGET", self._keys.run(run_id), "session")
+        keys = self._keys.of_run(run_id, agent, session and session.decode())
+        reply = await self._door.run(self._scripts["reclaim"], keys, run_id, GROUP, agent, entry, self._lease_ms)
         if reply.word in ("HELD", "GONE"):
             return 0
         _log.warning("run.reclaimed", run_id=run_id, agent=agent, became=reply.word.lower())

@@ -17,7 +17,7 @@ _INTEGERS = frozenset(
         "cancel_version", "started_at", "finished_at", "log_from", "covered", "floor",
     }
 )  # fmt: skip
-_FIELDS = frozenset(RunRecord.__struct_fields__) - {"retention", "sealed"}
+_FIELDS = frozenset(RunRecord.__struct_fields__) - {"retention", "sealed", "held"}
 
 
 def pairs(flat: list[bytes]) -> dict[str, bytes]:
@@ -54,7 +54,8 @@ def to_record(hash_: Mapping[str, bytes]) -> RunRecord:
             continue
         values[name] = raw if name in _BYTES else int(raw) if name in _INTEGERS else raw.decode()
     retention = Retention(**{a: int(hash_[n]) for a, n in _RETENTION.items() if n in hash_})
-    return RunRecord(retention=retention, sealed=hash_.get("sealed") == b"1", **values)
+    flags = {"sealed": hash_.get("sealed") == b"1", "held": hash_.get("held") == b"1"}
+    return RunRecord(retention=retention, **flags, **values)
 
 
 def to_event(entry: Any) -> Event:

@@ -1,23 +1,27 @@
 """Runs as their clients see them: create, read, list, cancel, answer."""
 
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
 
 from ..core.cursor import LogBounds
-from ..core.errors import IdempotencyKeyReused, RunNotFound, WaitNotOpen
+from ..core.errors import IdempotencyKeyReused, InvalidRequest, RunNotFound, SessionBusy, StoreUnavailable, WaitNotOpen
 from ..core.ids import digest, is_run_id, new_run_id, new_token, shard_for, shard_of
 from ..core.payload import to_json
 from ..core.run import NewRun, RunRecord, bounds
 from ..core.snapshot import Snapshot
 from .checkpoints import Checkpoints
 from .door import Door, all_of
-from .keys import Keys, idempotency_name, session_shard
+from .keys import Keys, idempotency_name
 from .records import CancelReply, Created, RunPage, new_fields, pairs, to_record
 from .scripts import GROUP, Reply, load_scripts
+from .turns import MOST_OPEN, Turns
 
 _RESERVATION_MS: Final = 86_400_000
 _SCAN: Final = 200
+_TRIES: Final = 50
+"""How often to look again which runs of a session go on, when others begin and end meanwhile."""
 
 
 class Read(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,11 +41,12 @@ class Read(msgspec.Struct, frozen=True, kw_only=True):
 class Runs:
     """The clients' side of the store."""
 
-    def __init__(self, door: Door, keys: Keys, checkpoints: Checkpoints) -> None:
+    def __init__(self, door: Door, keys: Keys, checkpoints: Checkpoints, turns: Turns) -> None:
         """Bind to a store's parts."""
         self._door = door
         self._keys = keys
         self._checkpoints = checkpoints
+        self._turns = turns
         self._scripts = load_scripts()
 
     async def create(self, new: NewRun, *, key: str | None, fingerprint: str) -> Created:
@@ -58,6 +63,8 @@ class Runs:
 
         Raises:
             IdempotencyKeyReused: The key was used with another body.
+            InvalidRequest: `parent_run_id` is no run of this tenant.
+            SessionBusy: A run of its session goes on, and the session's policy refuses another one, or too many are held.
             StoreUnavailable: Redis cannot be reached; nothing was created, or the same key returns the run.
         """
         name = None if key is None else idempotency_name(new.tenant, new.initiator, key)
@@ -69,25 +76,52 @@ class Runs:
             if reply.word == "REUSED":
                 raise IdempotencyKeyReused()
             run_id = reply.text(0)
+        await self._check_parent(run_id, new)
         created = await self._create(run_id, new, name, fingerprint)
-        return Created(record=await self.load(run_id), replayed=created.word == "EXISTS")
+        record = await self.load(run_id)
+        if record.held and record.session is not None:
+            # The timer that was set with it would do it too, a little later, if this process died now or the store is away.
+            with suppress(StoreUnavailable):
+                await self._turns.advance(record.session)
+        return Created(record=record, replayed=created.word == "EXISTS")
+
+    async def _check_parent(self, run_id: str, new: NewRun) -> None:
+        if new.parent_run_id is None:
+            return
+        tenant = await self._door.call("HGET", self._keys.run(new.parent_run_id), "tenant") if is_run_id(new.parent_run_id) else None
+        # A run that was made while its parent was there is found again when its parent has expired.
+        if tenant != new.tenant.encode() and not await self._door.call("EXISTS", self._keys.run(run_id)):
+            raise InvalidRequest("parent_run_id names no run of yours", field="parent_run_id")
 
     def _shard(self, new: NewRun, name: str | None) -> int:
         if new.session_id is not None:
-            return session_shard(new.tenant, new.session_id, self._keys.shards)
+            return int(shard_of(self._keys.session_name(new.tenant, new.session_id)))
         return shard_for(name or digest(new_token()), self._keys.shards)
 
     async def _create(self, run_id: str, new: NewRun, name: str | None, fingerprint: str) -> Reply:
         tag = shard_of(run_id)
         if new.resource_scope is None:
             new = msgspec.structs.replace(new, resource_scope=f"{new.tenant}/{run_id}")
-        keys = self._keys.of_run(run_id, new.agent)
+        session = None if new.session_id is None else self._keys.session_name(new.tenant, new.session_id)
+        keys = self._keys.of_run(run_id, new.agent, session)
         keys["tenant"] = self._keys.tenant_runs(tag, new.tenant)
-        keys["session"] = None if new.session_id is None else self._keys.session_runs(tag, new.tenant, new.session_id)
+        keys["sessions"] = None if session is None else self._keys.tenant_sessions(tag, new.tenant)
         about = {"agent": new.agent, "initiator": new.initiator, "session_id": new.session_id, "parent_run_id": new.parent_run_id}
         payload = to_json({k: v for k, v in about.items() if v is not None}, max_bytes=1 << 20, what="run.created")
         fields = new_fields(new, idempotency=None if name is None else self._keys.idempotency(name), fingerprint=fingerprint)
-        return await self._door.run(self._scripts["create"], keys, run_id, GROUP, new.agent, new_token(), payload, *fields)
+        nonce = new_token()
+        for _ in range(_TRIES):
+            reply = await self._door.run(self._scripts["create"], keys, run_id, GROUP, new.agent, nonce, payload, *fields)
+            if reply.word in ("OK", "EXISTS") or session is None:
+                return reply
+            # What its policy does depends on runs that go on.
+            active = [record.run_id for record in await self._turns.open(session)]
+            if (reply.word == "BUSY" and active) or len(active) >= MOST_OPEN:
+                raise SessionBusy(
+                    f"{len(active)} of this session's runs go on; its policy takes no other one now", active=active[:10], retry_after=1.0
+                )
+            keys["others"] = [self._keys.run(other) for other in active]
+        raise StoreUnavailable("the runs of this session begin and end too quickly", retry_after=1.0)
 
     async def load(self, run_id: str) -> RunRecord:
         """The record alone.
@@ -153,6 +187,11 @@ class Runs:
             if place.tenant != tenant:  # as if there were no such run: whether there is one is its tenant's secret
                 return RunPage(runs=(), next_before=None)
             below = place.created_at, before
+            if session_id is not None:
+                score = await self._door.call("ZSCORE", names[0], before)
+                if score is None:
+                    return RunPage(runs=(), next_before=None)
+                below = int(float(score)), before
         found: list[RunRecord] = []
         while len(found) <= limit:
             ids = await self._older(names, below)
@@ -167,11 +206,10 @@ class Runs:
     def _lists(self, tenant: str, session_id: str | None) -> list[str]:
         if session_id is None:
             return [self._keys.tenant_runs(tag, tenant) for tag in self._keys.tags]
-        tag = f"{session_shard(tenant, session_id, self._keys.shards):02d}"
-        return [self._keys.session_runs(tag, tenant, session_id)]
+        return [self._keys.session_runs(self._keys.session_name(tenant, session_id))]
 
     async def _older(self, names: list[str], below: tuple[int, str] | None) -> list[tuple[int, str]]:
-        """The next up to `_SCAN` (creation time, run id) below a place in the order, over all shards."""
+        """The next up to `_SCAN` (creation time or place in the session, run id) below a place in the order, over all shards."""
         top = "+inf" if below is None else str(below[0])
         merged: list[tuple[int, str]] = []
         calls = (self._door.call("ZREVRANGEBYSCORE", name, top, "-inf", "WITHSCORES", "LIMIT", 0, _SCAN + 1) for name in names)
@@ -197,7 +235,7 @@ class Runs:
         name = "" if key is None else idempotency_name(record.tenant, by, key)
         reply = await self._door.run(
             self._scripts["cancel"],
-            self._keys.of_run(run_id, record.agent),
+            self._keys.of_run(run_id, record.agent, record.session),
             run_id,
             GROUP,
             name,
@@ -206,6 +244,9 @@ class Runs:
         )
         match reply.word:
             case "DONE":
+                if record.session is not None:
+                    with suppress(StoreUnavailable):
+                        await self._turns.advance(record.session)
                 return CancelReply(disposition=reply.text(0), sequence=reply.integer(1))
             case "PENDING":
                 return CancelReply(disposition="cancellation_pending", sequence=reply.integer(1))
@@ -238,7 +279,7 @@ class Runs:
         about = {"input_id": input_id, "wait_id": wait_id, "by": by, "value": msgspec.Raw(value)}
         reply = await self._door.run(
             self._scripts["signal"],
-            self._keys.of_run(run_id, record.agent),
+            self._keys.of_run(run_id, record.agent, record.session),
             run_id,
             record.agent,
             wait_id,

@@ -3,7 +3,7 @@
 A command's file header is executable::
 
     -- append: one numbered batch of a worker's events, once however often it is sent.
-    -- keys: run log audit bell          bound as locals, in this order; `name?` may be left out
+    -- keys: run log audit bell          bound as locals, in this order; `name?` may be left out, `...` takes the rest
     -- args: id fence batch:int events...  bound as locals; `:int` becomes a number, `...` takes the rest
     -- reply: OK sequence | FENCED       a reply that is not listed, or has another length, is a bug and raises
     -- uses: clock log                   files of lua/include/, with what they use themselves
@@ -21,6 +21,8 @@ from typing import Any, Final
 
 import msgspec
 
+from .keys import KeyNames
+
 GROUP: Final = "workers"
 """The consumer group of every queue."""
 
@@ -33,7 +35,7 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: The file's name without ``.lua``.
-        keys: Names of its keys, in order; a trailing ``?`` marks an optional one.
+        keys: Names of its keys, in order; a trailing ``?`` marks an optional one, a trailing ``...`` any number of them.
         args: Names of its arguments, without types.
         replies: Reply word → number of values after it.
         text: What the server runs.
@@ -47,7 +49,7 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     sha: str
 
-    def bind_keys(self, given: Mapping[str, str | None]) -> list[str]:
+    def bind_keys(self, given: Mapping[str, KeyNames]) -> list[str]:
         """Key names in the order the script wants them. An optional key that is left out becomes the first key: the script sees that.
 
         Raises:
@@ -55,8 +57,11 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
         """
         bound: list[str] = []
         for name in self.keys:
+            if name.endswith("..."):
+                bound += given.get(name[:-3]) or ()
+                continue
             key = given.get(name[:-1]) if name.endswith("?") else given[name]
-            bound.append(key if key is not None else bound[0])
+            bound.append(key if isinstance(key, str) else bound[0])
         return bound
 
     def decode(self, reply: Any) -> "Reply":
@@ -121,9 +126,13 @@ def _include(folder: Path, names: str, seen: list[str]) -> list[str]:
 
 def _bindings(keys: tuple[str, ...], args: tuple[str, ...]) -> list[str]:
     lines: list[str] = []
+    if any(key.endswith("?") for key in keys):
+        lines.append("local function key_or_nil(i) return (KEYS[i] ~= KEYS[1]) and KEYS[i] or nil end")
     for i, key in enumerate(keys, 1):
-        optional = f"(KEYS[{i}] ~= KEYS[1]) and KEYS[{i}] or nil"
-        lines.append(f"local {key[:-1]} = {optional}" if key.endswith("?") else f"local {key} = KEYS[{i}]")
+        if key.endswith("..."):
+            lines.append(f"local {key[:-3]} = {{ unpack(KEYS, {i}) }}")
+            continue
+        lines.append(f"local {key[:-1]} = key_or_nil({i})" if key.endswith("?") else f"local {key} = KEYS[{i}]")
     for i, arg in enumerate(args, 1):
         name, _, kind = arg.partition(":")
         if name.endswith("..."):

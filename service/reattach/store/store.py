@@ -14,8 +14,10 @@ from .keys import Keys
 from .redis import Target
 from .runs import Runs
 from .server import ServerFacts, broken_scripts, read_facts
+from .sessions import Sessions
 from .sweep import Sweep
 from .tickets import Tickets
+from .turns import Turns
 from .work import Work
 
 FORMAT: Final = "1"
@@ -32,6 +34,8 @@ class Store:
         handouts: Claims that travel over a network.
         tickets: Short-lived permissions to read one run.
         checkpoints: Snapshots.
+        sessions: The clients' side of sessions.
+        turns: Whose turn it is in a session.
         sweep: What is due.
     """
 
@@ -52,8 +56,10 @@ class Store:
         self.handouts = Handouts(self.door, self.keys, settings)
         self.tickets = Tickets(self.door, self.keys)
         self.checkpoints = Checkpoints(self.door, self.keys)
-        self.runs = Runs(self.door, self.keys, self.checkpoints)
-        self.sweep = Sweep(self.door, self.keys, self.checkpoints, settings)
+        self.turns = Turns(self.door, self.keys)
+        self.sessions = Sessions(self.door, self.keys, round(settings.retain_run * 1000))
+        self.runs = Runs(self.door, self.keys, self.checkpoints, self.turns)
+        self.sweep = Sweep(self.door, self.keys, self.checkpoints, self.turns, settings)
 
     @classmethod
     async def open(cls, settings: Settings) -> "Store":

@@ -16,7 +16,7 @@ import msgspec
 import structlog
 
 from ..core.errors import RunNotFound, StoreUnavailable
-from ..core.ids import is_run_id, shard_of
+from ..core.ids import is_run_id, is_session_name, shard_of
 from ..core.settings import Settings
 from .checkpoints import Checkpoints
 from .door import Door, all_of
@@ -24,6 +24,7 @@ from .keys import Keys
 from .readers import Readers
 from .records import pairs, to_record
 from .scripts import GROUP, load_scripts
+from .turns import Turns
 
 _log = structlog.get_logger("reattach.sweep")
 _AT_ONCE: Final = 100
@@ -38,7 +39,7 @@ _QUEUES_A_SECOND: Final = 0.2
 _MOST_LEASES: Final = 1.8
 """Longest pause in leases: what is noticed after a lease and such a pause is taken over within three."""
 _SET_BACK_MS: Final = 60_000
-KINDS: Final = ("lease", "wait", "retry", "seal", "key", "forget")
+KINDS: Final = ("lease", "wait", "retry", "seal", "key", "forget", "lapse", "turn", "held", "vacate")
 
 
 class SweepReport(msgspec.Struct, kw_only=True):
@@ -56,7 +57,10 @@ class SweepReport(msgspec.Struct, kw_only=True):
 
 
 class Timer(msgspec.Struct, frozen=True, kw_only=True):
-    """One member of a shard's timers: ``kind:run_id`` and, separated by blanks, the keys it concerns beyond the run's own."""
+    """One member of a shard's timers: ``kind:run_id`` and, separated by blanks, what it concerns beyond the run.
+
+    `run_id` is the name of a session where it concerns only that.
+    """
 
     member: bytes
     kind: str
@@ -65,10 +69,10 @@ class Timer(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def parse(cls, member: bytes) -> "Timer | None":
-        """Read a member; None when it concerns no run."""
+        """Read a member; None when it concerns no run and no session."""
         kind, _, rest = member.decode("utf-8", "replace").partition(":")
         run_id, *extra = rest.split(" ")
-        if not is_run_id(run_id):
+        if not is_run_id(run_id) and not is_session_name(run_id):
             return None
         return cls(member=member, kind=kind, run_id=run_id, extra=tuple(extra))
 
@@ -82,9 +86,10 @@ def longest_pause(settings: Settings) -> float:
 class Sweep:
     """Looks for what is due in every shard."""
 
-    def __init__(self, door: Door, keys: Keys, checkpoints: Checkpoints, settings: Settings) -> None:
+    def __init__(self, door: Door, keys: Keys, checkpoints: Checkpoints, turns: Turns, settings: Settings) -> None:
         """Bind to a store's parts."""
-        self._door, self._keys, self._checkpoints = door, keys, checkpoints
+        self._door, self._keys, self._checkpoints, self._turns = door, keys, checkpoints, turns
+        self._keep_ms = round(settings.retain_run * 1000)
         self._readers = Readers(door, keys, int(settings.lease * 1000))
         self._longest = longest_pause(settings)
         self._scripts = load_scripts()
@@ -96,6 +101,10 @@ class Sweep:
             "seal": self._seal,
             "key": self._keep,
             "forget": self._forget,
+            "lapse": self._lapse,
+            "turn": self._turn,
+            "held": self._turn,
+            "vacate": self._vacate,
         }
 
     async def run(self, agents: Sequence[str] = ()) -> None:
@@ -201,11 +210,12 @@ class Sweep:
         await self._with_agent("retry", timer)
 
     async def _with_agent(self, command: str, timer: Timer, *args: Any) -> None:
-        agent = await self._door.call("HGET", self._keys.run(timer.run_id), "agent")
+        agent, session = await self._door.call("HMGET", self._keys.run(timer.run_id), "agent", "session")
         if agent is None:
             await self._strike(timer)
             return
-        await self._door.run(self._scripts[command], self._keys.of_run(timer.run_id, agent.decode()), timer.run_id, *args, agent)
+        keys = self._keys.of_run(timer.run_id, agent.decode(), session and session.decode())
+        await self._door.run(self._scripts[command], keys, timer.run_id, *args, agent)
 
     async def _seal(self, timer: Timer) -> None:
         try:
@@ -231,9 +241,23 @@ class Sweep:
             settled = reply.word == "OK"
 
     async def _forget(self, timer: Timer) -> None:
-        lists = [*timer.extra, None]
-        keys = self._keys.of_run(timer.run_id) | {"tenant": lists[0], "session": lists[1]}
-        await self._door.run(self._scripts["forget"], keys, timer.run_id, timer.member)
+        tenant, session, sessions = [*timer.extra, None, None][:3]
+        keys = self._keys.of_run(timer.run_id, session=session) | {"tenant": tenant, "sessions": sessions}
+        await self._door.run(self._scripts["forget"], keys, timer.run_id, timer.member, self._keep_ms)
+
+    async def _lapse(self, timer: Timer) -> None:
+        (session,) = timer.extra
+        await self._door.run(self._scripts["lapse"], self._keys.of_run(timer.run_id, session=session), timer.member)
+
+    async def _turn(self, timer: Timer) -> None:
+        # Each such timer is set once only, so that one that was served can be struck without missing another.
+        await self._turns.advance(timer.extra[0])
+        await self._strike(timer)
+
+    async def _vacate(self, timer: Timer) -> None:
+        name = timer.run_id
+        keys = self._keys.of_session(name) | {"timers": self._keys.timers(shard_of(name)), "sessions": timer.extra[0]}
+        await self._door.run(self._scripts["vacate"], keys, timer.member, self._keep_ms)
 
     async def _strike(self, timer: Timer) -> None:
         await self._door.call("ZREM", self._keys.timers(shard_of(timer.run_id)), timer.member)

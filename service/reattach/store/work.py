@@ -17,7 +17,7 @@ from ..core.payload import to_json
 from ..core.receipt import Effect, EffectCall, decode_effect
 from ..core.settings import Settings
 from .door import Door
-from .keys import Keys
+from .keys import KeyNames, Keys
 from .leases import Appended, Claim, Delivery, Finished, Intended, Lease, Parked, Renewal
 from .queues import Queue, Queues
 from .records import pairs, to_record
@@ -124,13 +124,17 @@ class Work:
         """
         fence = fence or new_token()
         name = to_json(worker, max_bytes=1024, what="worker", want_object=False)
-        keys = self._keys.of_run(d.run_id, d.agent)
-        reply = await self._door.run(
-            self._scripts["claim"], keys, d.run_id, GROUP, d.entry, consumer, fence, self._lease_ms, name, max_losses, backoff_ms
-        )
+        args = (d.run_id, GROUP, d.entry, consumer, fence, self._lease_ms, name, max_losses, backoff_ms)
+        session: str | None = None
+        reply = await self._door.run(self._scripts["claim"], self._keys.of_run(d.run_id, d.agent), *args)
+        if reply.word == "SESSION":
+            session = reply.text(0)
+            reply = await self._door.run(self._scripts["claim"], self._keys.of_run(d.run_id, d.agent, session), *args)
         if reply.word != "OK":
             return None
-        lease = Lease(run_id=d.run_id, agent=d.agent, fence=fence, entry=d.entry, consumer=consumer, attempt=reply.integer(0))
+        lease = Lease(
+            run_id=d.run_id, agent=d.agent, fence=fence, entry=d.entry, consumer=consumer, attempt=reply.integer(0), session=session
+        )
         stored_run = pairs(await self._door.call("HGETALL", self._keys.run(d.run_id)))
         effects: dict[str, Effect] = {}
         answers: dict[str, bytes] = {}
@@ -362,8 +366,8 @@ class Work:
         reply = await self._door.run(self._scripts["release"], self._of(lease), lease.run_id, GROUP, lease.agent, lease.fence, name)
         self._owned(reply)
 
-    def _of(self, lease: Lease) -> dict[str, str | None]:
-        return self._keys.of_run(lease.run_id, lease.agent)
+    def _of(self, lease: Lease) -> dict[str, KeyNames]:
+        return self._keys.of_run(lease.run_id, lease.agent, lease.session)
 
     @staticmethod
     def _owned(reply: Reply) -> None:

@@ -1,0 +1,60 @@
+"""The session: a long conversation of runs. Its facts, what a second run does to a first, and the bounds of its log."""
+
+from typing import Final, Literal, get_args
+
+import msgspec
+
+from .run import ACTIVE_STATES, RunRecord
+
+Policy = Literal["parallel", "queue", "reject", "replace"]
+POLICIES: Final[tuple[Policy, ...]] = get_args(Policy)
+"""What becomes of a run that is created while another one of its session goes on: it starts at once; it starts when those before it have
+ended; it is refused; it starts when those before it have been cancelled."""
+
+
+class NewSession(msgspec.Struct, frozen=True, kw_only=True):
+    """What a session is made from. Metadata is JSON that was checked at the edge."""
+
+    session_id: str
+    tenant: str
+    initiator: str
+    policy: Policy = "parallel"
+    metadata: bytes = b"{}"
+
+
+class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A session's facts, read at one instant. Times are milliseconds on the Redis server's clock.
+
+    Attributes:
+        name: In keys and cursors, see `core.ids`.
+        session_id: The client's own name for it.
+        initiator: Who made it, or its first run.
+        sequence: How many events all its runs have written.
+        earliest_sequence: The lowest from which all can be replayed; ``sequence + 1`` when none is left.
+        open: Runs in it that may not have ended, in the order in which they began. Their records say whether they have.
+    """
+
+    name: str
+    session_id: str
+    tenant: str
+    initiator: str
+    policy: Policy
+    metadata: bytes
+    sequence: int
+    earliest_sequence: int
+    created_at: int
+    last_activity_at: int
+    open: tuple[str, ...]
+
+
+class SessionEvent(msgspec.Struct, frozen=True, gc=False):
+    """Where in a session an event of one of its runs comes: `sequence` is the session's, `number` the run's."""
+
+    sequence: int
+    run_id: str
+    number: int
+
+
+def goes_on(record: RunRecord) -> bool:
+    """Whether a run is active: it has not ended."""
+    return record.state in ACTIVE_STATES

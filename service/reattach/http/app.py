@@ -10,6 +10,7 @@ from .auth import Authenticator, Authorizer, check_bind
 from .claims import Claims
 from .cors import Cors, origins_of
 from .dispatch import nowhere, routes
+from .pages import page_routes
 from .routes import TABLE
 from .service import Service
 from .streams import Streams
@@ -41,6 +42,6 @@ def create_app(store: Store, hub: Hub, settings: Settings, authenticator: Authen
         claims=claims,
     )
     # The bare router: every resource answers its own errors, and each layer around a stream costs memory for as long as it is open.
-    app = Router(routes(service, TABLE), redirect_slashes=False, default=nowhere)
+    app = Router([*routes(service, TABLE), *page_routes(service)], redirect_slashes=False, default=nowhere)
     origins = origins_of(settings.cors)
     return Cors(app, origins) if origins else app

@@ -21,9 +21,9 @@ def etag(sequence: int) -> str:
     return f'"{sequence}"'
 
 
-def not_modified(header: str, sequence: int) -> bool:
-    """Whether an If-None-Match header names this sequence (weak comparison, RFC 9110 section 13.1.2)."""
-    return header.strip() == "*" or str(sequence) in _TAG.findall(header)
+def not_modified(header: str, tag: int | str) -> bool:
+    """Whether an If-None-Match header names this tag, given without its quotes (weak comparison, RFC 9110 section 13.1.2)."""
+    return header.strip() == "*" or str(tag) in _TAG.findall(header)
 
 
 def _shown(snapshot: Snapshot, status: int = 200, **headers: str) -> Response:

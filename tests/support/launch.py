@@ -19,6 +19,7 @@ _numbers = itertools.count(1)
 
 _FLAGS = (
     "redis", "prefix", "shards", "lease", "concurrency", "grace", "keepalive", "redis_timeout", "stream_lifetime", "max_streams", "data",
+    "write_timeout",
 )  # fmt: skip
 
 

@@ -44,6 +44,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ticket_lifetime: Annotated[float, Meta(description="How long a ticket is good for, and what was opened with it.", ge=1, le=86_400)] = (
         900.0
     )
+    policy: Annotated[
+        str,
+        Meta(description="Who decides what callers may: MODULE:CLASS, or an https:// address that is asked; empty: Reattach's own policy."),
+    ] = ""
+    policy_timeout: Annotated[float, Meta(description="Longest wait for the answer of a policy's address.", ge=0.05, le=30)] = 2.0
+    policy_cache: Annotated[float, Meta(description="How long an answer of a policy's address counts.", ge=0, le=60)] = 5.0
     redis: Annotated[
         str | None,
         Meta(description="redis://, rediss://, unix://, redis+sentinel:// or redis+cluster:// URL. Without it: the embedded server."),

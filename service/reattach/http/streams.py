@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 import structlog
 
-from ..core.errors import RunNotFound, StoreUnavailable, TooManyStreams
+from ..core.errors import AuthUnavailable, RunNotFound, StoreUnavailable, TooManyStreams
 from ..core.run import RunRecord
 from ..core.settings import Settings
 from ..obs.metrics import STREAMS
@@ -26,6 +26,9 @@ _BATCH: Final = 500
 _AT_ONCE: Final = 64
 _TICKS_PER_KEEPALIVE: Final = 10
 _LONGEST_TICK: Final = 0.5
+_UNKNOWN: Final = "unknown"
+_PATIENCE: Final = 1.8
+"""In parts of the interval at which it is asked, two of which are a keep-alive interval: so long, nobody reads on an old answer."""
 
 
 class Viewer(Protocol):
@@ -144,11 +147,14 @@ class Streams:
         async with self._asking:
             refusal = await self._refusal(principal, record)
         for viewer in viewers:
+            now = asyncio.get_running_loop().time()
+            if refusal == _UNKNOWN and now - viewer.authorised_at < _PATIENCE * self._check_every:
+                continue  # asked again in the next round: who decides may only have been away for a moment
             if refusal is None:
                 # Spread out, so that viewers that came together are not all asked about together for ever.
-                viewer.authorised_at = asyncio.get_running_loop().time() - random.uniform(0, self._check_every / 4)
+                viewer.authorised_at = now - random.uniform(0, self._check_every / 4)
             else:
-                viewer.close(refusal)
+                viewer.close("unavailable" if refusal == _UNKNOWN else refusal)
 
     async def _refusal(self, principal: Principal, record: RunRecord | None) -> str | None:
         try:
@@ -157,6 +163,8 @@ class Streams:
                 allowed = record is not None and await permitted(self._authorizer, principal, "read", record)
         except StoreUnavailable:
             return None
+        except AuthUnavailable:
+            return _UNKNOWN
         except Exception:
             # Without an answer nobody goes on reading; the client's next connect is told what is wrong.
             _log.exception("streams.reauthorise_failed")

@@ -34,6 +34,9 @@ DELIVERED: Final = Counter("reattach_events_delivered_total", "Events written to
 KEY_FETCHES: Final = Counter(
     "reattach_key_fetches_total", "Looks for the keys that tokens are checked with: ok or failed.", ("result",), registry=REGISTRY
 )
+POLICY_QUESTIONS: Final = Counter(
+    "reattach_policy_questions_total", "Questions to a policy's address, by answer.", ("answer",), registry=REGISTRY
+)
 
 
 def render() -> bytes:

@@ -5,7 +5,7 @@ from typing import Any, get_args
 import pytest
 
 from reattach.core.run import RunRecord
-from reattach.http.auth import POLICY, Action, OwnPolicy, Principal
+from reattach.http.auth import POLICY, Action, Authorizer, DevelopmentAuthorizer, OwnPolicy, Principal, permitted
 from reattach.http.auth.scopes import ACTIONS, beneath, granted, is_path, parse
 
 from ...support.factories import Replicas
@@ -60,15 +60,20 @@ async def test_the_table(action: Action, who: Principal, allowed: set[str]) -> N
         assert may == (POLICY[action] in allowed)
 
 
-async def test_a_ticket_reads_one_run() -> None:
-    """Nothing else, whatever the scopes of its maker; and no more than its maker may."""
-    policy, ticket = OwnPolicy(), person("ann", "*", run_id="run_1")
-    assert await policy.may(ticket, "read", run())
-    assert not await policy.may(ticket, "read", run(run_id="run_2"))
+@pytest.mark.parametrize("policy", [OwnPolicy(), DevelopmentAuthorizer()])
+async def test_a_ticket_reads_one_run(policy: Authorizer) -> None:
+    """Nothing else, whatever the scopes of its maker and whoever decides."""
+    ticket = person("ann", "*", run_id="run_1")
+    assert await permitted(policy, ticket, "read", run())
+    assert not await permitted(policy, ticket, "read", run(run_id="run_2"))
     for action in get_args(Action):
-        assert action == "read" or not await policy.may(ticket, action, run())
-        assert not await policy.may(ticket, action, None)
-    assert not await policy.may(person("bob", run_id="run_1"), "read", run())
+        assert action == "read" or not await permitted(policy, ticket, action, run())
+        assert not await permitted(policy, ticket, action, None)
+
+
+async def test_a_ticket_is_worth_what_its_maker_may() -> None:
+    """No more."""
+    assert not await permitted(OwnPolicy(), person("bob", run_id="run_1"), "read", run())
 
 
 async def test_without_a_run() -> None:

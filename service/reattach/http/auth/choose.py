@@ -8,6 +8,7 @@ from ...core.settings import Settings
 from ...store import Store
 from .bearer import TokenAuthenticator
 from .development import DevelopmentAuthenticator, DevelopmentAuthorizer
+from .policies import open_policy
 from .policy import OwnPolicy
 from .principal import Authenticator, Authorizer
 from .sources import key_ring
@@ -19,19 +20,21 @@ async def build_auth(settings: Settings, store: Store) -> AsyncGenerator[tuple[A
     """Who asks and whether they may, for the length of a block: by tokens where there are keys for them, else everybody is the developer.
 
     Args:
-        settings: `jwt_keys` decides.
+        settings: `jwt_keys` and `policy` decide.
         store: Open.
 
     Raises:
-        InvalidRequest: The settings do not go together, or the keys cannot be read.
+        InvalidRequest: The settings do not go together, or the keys cannot be read, or the policy not be used.
     """
     if not settings.jwt_keys:
         if settings.cookie:
             raise InvalidRequest("a cookie carries a token, and without --jwt-keys there are none", field="cookie")
-        yield DevelopmentAuthenticator(settings), DevelopmentAuthorizer()
+        async with open_policy(settings, DevelopmentAuthorizer()) as policy:
+            yield DevelopmentAuthenticator(settings), policy
         return
     ring = await key_ring(settings.jwt_keys)
     try:
-        yield TokenAuthenticator(Tokens(ring, settings), settings), OwnPolicy()
+        async with open_policy(settings, OwnPolicy()) as policy:
+            yield TokenAuthenticator(Tokens(ring, settings), settings), policy
     finally:
         await ring.close()

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from .support.launch import Launcher
     from .support.nginx import Nginx
+    from .support.nursery import Nursery
     from .support.service import Service
 
 
@@ -193,6 +194,16 @@ def nginx(invariants: None) -> Iterator[Callable[["Nginx"], "Nginx"]]:
 
     with nginxes() as start:
         yield start
+
+
+@pytest.fixture(scope="session")
+def nursery() -> Iterator["Nursery"]:
+    """Processes of the product without the time it takes to start one."""
+    from .support.nursery import Nursery
+
+    started = Nursery()
+    yield started
+    started.close()
 
 
 @pytest.fixture

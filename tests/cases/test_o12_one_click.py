@@ -1,16 +1,27 @@
 """O12: one click, several runs: however often a creation is sent, with one key there is one run."""
 
 import asyncio
+import random
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 from reattach import Agents, Run
+from reattach.core.settings import Settings
 
+from ..support.admin import Admin
 from ..support.calls import check_problem, ended, post_run, snapshot
+from ..support.client import make_client
 from ..support.factories import Proxies, Replicas, Workers
+from ..support.invariants import read_runs
+from ..support.launch import environment
+from ..support.nursery import Newborn, Nursery
+from ..support.processes import free_port
+from ..support.scale import rounds
 from ..support.service import Service
+from ..support.waiting import wait_until
 
 effects: list[str] = []
 agents = Agents()
@@ -113,3 +124,58 @@ async def test_a_retry_long_after(replicas: Replicas, workers: Workers) -> None:
     assert again.json()["state"] == "succeeded"
     assert effects == [run_id]
     check_problem(await post_run(second.client, "click", {"other": 1}, key="e"), 422, "idempotency_key_reused")
+
+
+class Mortal:
+    """An API process that lives for one request."""
+
+    def __init__(self, nursery: Nursery, settings: Settings, log: Path) -> None:
+        self.url = f"http://127.0.0.1:{(port := free_port())}"
+        self.process: Newborn = nursery.start("serve", "--port", str(port), env=environment(settings), log=log)
+        self.client = make_client(self.url)
+
+    async def ready(self) -> bool:
+        """Whether it answers; a connection to it is open then."""
+        try:
+            return (await self.client.get("/readyz")).status_code == 200
+        except httpx.TransportError:
+            return False
+
+    async def killed_while_it_creates(self, key: str) -> httpx.Response | None:
+        """Send a POST, kill the process within 15 ms, and give what answer came."""
+        await wait_until(self.ready, "the API to be ready")
+        request = asyncio.create_task(post_run(self.client, "click", key=key))
+        await asyncio.sleep(random.uniform(0, 0.015))
+        self.process.kill9()
+        try:
+            return await request
+        except httpx.TransportError:
+            return None
+        finally:
+            await self.client.aclose()
+            await asyncio.to_thread(self.process.close)
+
+
+async def test_an_api_killed_right_after_the_post_arrived(
+    service: Service, nursery: Nursery, workers: Workers, settings: Settings, admin: Admin, tmp_path: Path
+) -> None:
+    """F: kill -9 at 0 to 15 ms after the POST, retry on another API: one run each, which ends. 40 rounds, 200 with REATTACH_TEST_LONG=5."""
+    told: dict[str, str] = {}
+
+    async def lane(number: int) -> None:
+        for turn in range(rounds(10)):
+            key = f"{number}-{turn}"
+            answer = await Mortal(nursery, settings, tmp_path / f"api-{key}.log").killed_while_it_creates(key)
+            assert answer is None or answer.status_code == 201, answer.text
+            again = await post_run(service.client, "click", key=key)
+            # A run that was made is the one the key names; one that nobody made is made now.
+            assert again.status_code == 200 or (answer is None and again.status_code == 201), again.text
+            assert answer is None or answer.json()["run_id"] == again.json()["run_id"]
+            told[key] = again.json()["run_id"]
+
+    await asyncio.gather(*(lane(number) for number in range(4)))
+    await workers(agents)
+    assert {run.run_id for run in read_runs(admin, settings.prefix)} == set(told.values())
+    for run_id in told.values():
+        assert (await ended(service.client, run_id))["state"] == "succeeded"
+    assert sorted(effects) == sorted(told.values()) and len(set(effects)) == len(told) == 4 * rounds(10)

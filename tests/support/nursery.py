@@ -1,6 +1,6 @@
-"""Worker processes that are there at once: forked from a process that has imported everything, so that hundreds of tests can kill one each.
+"""Processes of the product that are there at once: forked from one that has imported everything, so that hundreds can be killed.
 
-What is forked is the product's own ``reattach work``, with the environment it is given, as if a person had started it.
+What is forked is the command ``reattach`` itself, with the environment it is given, as if a person had started it.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from .waiting import wait_until_sync
 
 
 class Newborn:
-    """One forked worker process.
+    """One forked process.
 
     Attributes:
         pid: Its process id.
@@ -69,11 +69,11 @@ class Nursery:
             start_new_session=True,
         )
 
-    def worker(self, agents: str, env: Mapping[str, str], log: Path) -> Newborn:
-        """Fork a ``reattach work AGENTS``."""
+    def start(self, *arguments: str, env: Mapping[str, str], log: Path) -> Newborn:
+        """Fork a ``reattach`` with these arguments."""
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None and stdout is not None
-        stdin.write(json.dumps({"agents": agents, "env": dict(env), "log": str(log)}).encode() + b"\n")
+        stdin.write(json.dumps({"arguments": arguments, "env": dict(env), "log": str(log)}).encode() + b"\n")
         stdin.flush()
         return Newborn(int(stdout.readline()), log)
 
@@ -100,7 +100,7 @@ def _become(order: dict[str, Any]) -> None:
     try:
         from reattach.cli.main import main
 
-        main(["work", order["agents"]], standalone_mode=True)
+        main(order["arguments"], standalone_mode=True)
     except SystemExit as e:
         code = e.code if isinstance(e.code, int) else 1
     finally:
@@ -108,10 +108,10 @@ def _become(order: dict[str, Any]) -> None:
 
 
 def _serve() -> None:
-    """Import what a worker needs, then fork one for every line."""
+    """Import what workers and APIs need, then fork one for every line."""
     from reattach.store.scripts import load_scripts
 
-    for module in ("reattach.cli.work", "tests.support.agents"):
+    for module in ("reattach.cli.work", "reattach.cli.serve", "tests.support.agents"):
         importlib.import_module(module)
     load_scripts()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel buries them

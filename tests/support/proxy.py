@@ -19,13 +19,13 @@ class Trap:
     Attributes:
         countdown: Fires at this many matching commands from now; 1 is the next one.
         forward: Whether the command reaches Redis before its reply is dropped, or is dropped itself.
-        match: Bytes the command must contain, e.g. ``XADD`` or a script's hash.
+        match: Bytes the command must contain, e.g. ``XADD`` or a script's hash; of several, one of them.
         sprung: Set when it fired.
     """
 
     countdown: int
     forward: bool
-    match: bytes = b""
+    match: tuple[bytes, ...] = (b"",)
     sprung: bool = False
 
 
@@ -175,15 +175,15 @@ class Proxy:
         """Cut the next `count` links at the moment the server's answer comes back: it did the work, nobody is told."""
         self._drops = count
 
-    def set_trap(self, nth: int, *, forward: bool, match: bytes = b"") -> Trap:
+    def set_trap(self, nth: int, *, forward: bool, match: bytes | tuple[bytes, ...] = b"") -> Trap:
         """Cut the link at the nth matching Redis command, with or without letting it through."""
-        self._trap = Trap(countdown=nth, forward=forward, match=match)
+        self._trap = Trap(countdown=nth, forward=forward, match=(match,) if isinstance(match, bytes) else match)
         return self._trap
 
     def spring(self, command: bytes) -> Trap | None:
         """The trap, if this command sets it off."""
         trap = self._trap
-        if trap is None or trap.match not in command:
+        if trap is None or not any(part in command for part in trap.match):
             return None
         trap.countdown -= 1
         if trap.countdown > 0:

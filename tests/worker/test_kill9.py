@@ -9,7 +9,7 @@ the last of them kill a worker that has nothing to do any more, and that must do
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -44,14 +44,6 @@ def settings(settings: Settings, request: pytest.FixtureRequest) -> Settings:
     return changed
 
 
-@pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    """Worker processes without the time it takes to start one."""
-    started = Nursery()
-    yield started
-    started.close()
-
-
 class Ward:
     """One run on a worker process that will die, and the worker that takes over.
 
@@ -81,7 +73,7 @@ class Ward:
         await says(self.store, self.busy, "run.started")
         await self.proxy.start()
         behind = msgspec.structs.replace(self.settings, redis=self.proxy.redis)
-        self.process = nursery.worker(AGENTS, environment(behind), self.folder / "worker.log")
+        self.process = nursery.start("work", AGENTS, env=environment(behind), log=self.folder / "worker.log")
         self.proxy.kill = self.process.kill9
         try:
             await wait_until(lambda: any(b"XREAD\r\n" in command for command in self.proxy.commands), "the worker to listen")

@@ -20,6 +20,7 @@ SECRETS = [
     "rediss://:hunter2@host",
     "OPENAI_API_KEY=sk-proj-abcdefgh12345678",
     "password=hunter2",
+    "the ticket tkt_abcdef-m3Vc0bQZr5uJqk8 was",
 ]
 LEAKS = ("abc", "dXNl", "eyJ", "hunter2", "sk-", "abcdef")
 

@@ -24,6 +24,7 @@ _COMMANDS: Final = {
     "work": "work:work",
     "tail": "tail:tail",
     "runs": "runs:runs",
+    "token": "token:token",
     "doctor": "doctor:doctor",
 }
 

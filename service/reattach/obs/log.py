@@ -28,7 +28,7 @@ _SECRETS: Final = re.compile(
     r"|(?P<keep2>\b(?:ticket|token|access_token|api_key|key|password|secret)=)[^&\s\"'<>]+"
     r"|(?P<keep3>\b[a-z][a-z0-9+.-]*://)[^/@\s]*(?=@)"
     r"|\beyJ[\w-]+\.[\w-]*\.[\w-]*"
-    r"|\bsk-[\w-]{8,}",
+    r"|\b(?:sk-|tkt_)[\w-]{8,}",
     re.IGNORECASE,
 )
 _MAX_TEXT: Final = 16_384

@@ -11,13 +11,14 @@ from typing import Final
 import click
 import msgspec
 
-from ..core.errors import InternalError, InvalidRequest
+from ..core.errors import InvalidRequest
 from ..core.settings import Settings
 from ..store import Store
-from .children import Child, Keeper, describe_exit
+from .children import Child, Keeper
 from .console import say, start_logs
 from .embedded import Embedded
 from .folder import DataFolder
+from .handshake import spawn_and_hear
 from .help import Command
 from .options import environment, with_settings
 from .serve import describe_store, running_api, say_api
@@ -124,36 +125,13 @@ class WorkerProcess:
         await self._keeper.stop(self._settings.grace + _MARGIN)
 
     async def _start(self) -> Child:
-        reading, writing = os.pipe()
-        program = [sys.executable, "-P", "-m", "reattach", "work", self._agents, "--ready-fd", str(writing)]
-        try:
-            child = await Child.spawn(program, orphaned=signal.SIGKILL, env=environment(self._settings), pass_fds=[writing])
-        except BaseException:
-            os.close(reading)
-            raise
-        finally:
-            os.close(writing)
-        try:
-            line = await _first_line(reading)
-            if not line:
-                raise InternalError(f"the worker {describe_exit(await child.wait())} before it was ready")
-            self._ready = msgspec.json.decode(line, type=Ready)
-            if self._ready.error is not None:
-                raise InvalidRequest(self._ready.error, field="agents")
-        except BaseException:
-            child.kill()
+        program = [sys.executable, "-P", "-m", "reattach", "work", self._agents]
+        child, line = await spawn_and_hear("the worker", program, env=environment(self._settings), orphaned=signal.SIGKILL)
+        self._ready = msgspec.json.decode(line, type=Ready)
+        if self._ready.error is not None:
             await child.wait()
-            raise
+            raise InvalidRequest(self._ready.error, field="agents")
         return child
-
-
-async def _first_line(fd: int) -> bytes:
-    reader = asyncio.StreamReader()
-    transport, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(fd, "rb"))
-    try:
-        return await reader.readline()
-    finally:
-        transport.close()
 
 
 def _say_try(url: str, settings: Settings, agent: str, *, demo: bool) -> None:

@@ -15,6 +15,7 @@ from ..store import Store
 from ..worker import Agents, Worker
 from .console import say, start_logs
 from .folder import find_store
+from .handshake import tell
 from .help import Command
 from .options import with_settings
 from .signals import run, stop_signals
@@ -49,7 +50,7 @@ def work(settings: Settings, agents: str, ready_fd: int | None) -> None:
     except click.UsageError as e:
         if ready_fd is None:
             raise
-        _tell(ready_fd, Ready(error=e.message))
+        tell(ready_fd, msgspec.json.encode(Ready(error=e.message)))
         sys.exit(e.exit_code)
     run(_work(find_store(settings), found, ready_fd))
 
@@ -70,12 +71,7 @@ def _announce(store: Store, agents: Agents, ready_fd: int | None) -> None:
         say("store", store.target.safe_url)
         say("worker", f"process {os.getpid()}, agents {', '.join(agents)}")
         return
-    _tell(ready_fd, Ready(agents=tuple(agents)))
-
-
-def _tell(ready_fd: int, ready: Ready) -> None:
-    with os.fdopen(ready_fd, "wb") as pipe:
-        pipe.write(msgspec.json.encode(ready) + b"\n")
+    tell(ready_fd, msgspec.json.encode(Ready(agents=tuple(agents))))
 
 
 def load_agents(name: str) -> Agents:

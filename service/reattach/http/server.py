@@ -91,6 +91,7 @@ async def serve(
     hub: Hub,
     settings: Settings,
     *,
+    sock: socket.socket | None = None,
     on_started: Callable[[str], None] | None = None,
     stopping: asyncio.Event | None = None,
 ) -> None:
@@ -100,13 +101,14 @@ async def serve(
         app: See `create_app`.
         hub: Closed when the server stops.
         settings: `host`, `port` and `grace` are taken from it.
+        sock: Listens already, in place of `host` and `port`.
         on_started: Called with the URL as soon as requests are accepted; the port in it is the real one.
         stopping: Set it to stop. Without it, SIGINT and SIGTERM of this process stop the server.
 
     Raises:
         InvalidRequest: The address is taken or does not exist.
     """
-    sock = bind(settings)
+    sock = sock or bind(settings)
     config = uvicorn.Config(
         app,
         http=WireProtocol,

@@ -1,9 +1,11 @@
 """What Prometheus is told. One registry per process; labels have few values by construction (never a run, tenant or user)."""
 
+import os
 from typing import Final
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.gc_collector import GCCollector
+from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
@@ -28,7 +30,7 @@ RUNS_CREATED: Final = Counter(
     "reattach_runs_created_total", "Runs this process created (not those an idempotency key found).", registry=REGISTRY
 )
 CANCELS: Final = Counter("reattach_cancel_requests_total", "Answers to cancel requests.", ("disposition",), registry=REGISTRY)
-STREAMS: Final = Gauge("reattach_streams", "Open event streams.", registry=REGISTRY)
+STREAMS: Final = Gauge("reattach_streams", "Open event streams.", registry=REGISTRY, multiprocess_mode="livesum")
 STREAMS_ENDED: Final = Counter("reattach_streams_ended_total", "Event streams that ended, by why.", ("reason",), registry=REGISTRY)
 DELIVERED: Final = Counter("reattach_events_delivered_total", "Events written to streams and pages.", ("transport",), registry=REGISTRY)
 KEY_FETCHES: Final = Counter(
@@ -40,5 +42,9 @@ POLICY_QUESTIONS: Final = Counter(
 
 
 def render() -> bytes:
-    """Every metric in Prometheus' text form."""
-    return generate_latest(REGISTRY)
+    """Every metric in Prometheus' text form; of processes that serve one port together: their sums, whichever of them is asked."""
+    if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
+        return generate_latest(REGISTRY)
+    together = CollectorRegistry()
+    MultiProcessCollector(together)
+    return generate_latest(together)

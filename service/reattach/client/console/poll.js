@@ -3,8 +3,8 @@
  * and further apart while the service does not answer.
  */
 
-const BUSY = 2500;
-const IDLE = 10_000;
+const BUSY = 2000;
+const IDLE = 5000;
 const LONGEST = 30_000;
 
 export class Poll {

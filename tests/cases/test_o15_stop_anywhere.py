@@ -1,7 +1,7 @@
 """O15: Stop works on any replica, any number of times, whatever the run is doing."""
 
 import asyncio
-import time
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -60,22 +60,23 @@ async def started(api: Service, agent: str, state: str = "running") -> str:
 
 
 async def test_stop_on_the_other_replica(apis: list[Service]) -> None:
-    """A: created and followed through one API, stopped through the other: over within two seconds, with one terminal event."""
+    """A: created and followed through one API, stopped through the other: over within a second, with one terminal event."""
     run_id = await new_run_id(apis[0].client, "long")
     follower = await apis[0].follow(run_id).open()
     await follower.until("run.started")
     await follower.cut()
     await follower.open()
-    asked = time.monotonic()
     answer = await cancel(apis[1].client, run_id, reason="enough")
     assert (answer.status_code, answer.json()["disposition"]) in ((202, "cancellation_pending"), (200, "cancelled_before_effect"))
     assert await follower.until_end(timeout=5) == "clean"
-    assert time.monotonic() - asked < 2.0
     follower.check()
     assert follower.types[-1] == "run.cancelled"
     assert follower.events[-1]["payload"]["disposition"] == "cancelled_before_effect"
     requested = next(e for e in follower.events if e["type"] == "run.cancel_requested")
     assert (requested["payload"]["cancel_version"], requested["payload"]["reason"]) == (1, "enough")
+    # The contract's second, by the clock of the events: not by the test's, which counts a busy machine's delays too.
+    asked, over = (datetime.fromisoformat(event["occurred_at"]) for event in (requested, follower.events[-1]))
+    assert over - asked <= timedelta(seconds=1)
 
 
 async def test_many_stops_at_once(apis: list[Service]) -> None:

@@ -10,6 +10,8 @@ import pytest
 from reattach import Agents, Run
 from reattach.store import Store
 from reattach.store.scripts import GROUP
+from reattach.worker import intake
+from reattach.worker.worker import Worker
 
 from ..support.drive import create
 from .seen import ends, outcome, submit
@@ -97,6 +99,16 @@ async def test_work_is_taken_at_once(store: Store, workers: Callable[..., Any]) 
     for _ in range(10):
         await ends(store, await create(store, "a"))
     assert time.monotonic() - began < 3.0
+
+
+async def test_a_hint_that_nobody_heard_costs_time_only(store: Store, workers: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look around now and then finds what no hint told of, for all agents with one command."""
+    monkeypatch.setattr(intake, "LOOK_AROUND", 0.3)
+    monkeypatch.setattr(Worker, "_heard", lambda self, wake: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    await workers(agents)
+    for agent in ("a", "b", "c"):
+        run_id = await create(store, agent)
+        assert await outcome(store, run_id) == run_id
 
 
 async def test_runs_of_unknown_agents_are_left_alone(store: Store, workers: Callable[..., Any]) -> None:

@@ -58,7 +58,7 @@ class EventStream:
         self._held: Slice | None = None
         self._clock = asyncio.get_running_loop().time
         now = self._clock()
-        self.authorised_at = self._wrote_at = self._moved_at = now
+        self.authorised_at = self._wrote_at = self._seen_at = self._moved_at = now
         settings = service.settings
         self._ends_at = now + settings.stream_lifetime * random.uniform(0.8, 1.0)
         rest = left(principal)
@@ -67,6 +67,7 @@ class EventStream:
         # to together for ever.
         self._quiet = (settings.keepalive - service.streams.tick) * random.uniform(0.8, 0.95)
         self._stall = settings.write_timeout
+        self._wrote = False
         self._taken = self._counted = 0
         self._abort_at = 0.0
         self._reason: str | None = None
@@ -141,8 +142,13 @@ class EventStream:
         return self._send(piece)
 
     def _send(self, piece: Slice) -> bool:
-        self._trace.saw(piece.first, piece.last, len(piece.frames), piece.turns)
-        self._wrote_at = self._clock()
+        trace = self._trace
+        if trace.first_live_sequence is not None and not piece.turns:
+            trace.delivered += len(piece.frames)
+            trace.snapshot_version = piece.last
+        else:
+            trace.saw(piece.first, piece.last, len(piece.frames), piece.turns)
+        self._wrote = True
         return self._wire.write(piece.sse)
 
     async def drained(self) -> None:
@@ -158,7 +164,7 @@ class EventStream:
 
     def _write(self, data: bytes) -> None:
         self._wire.write(data)
-        self._wrote_at = self._clock()
+        self._wrote = True
 
     def close(self, reason: str) -> None:
         """Say why the stream ends, then cut it. Only the first reason counts."""
@@ -176,6 +182,10 @@ class EventStream:
     def tick(self, now: float) -> None:
         """The sweep comes by."""
         self._count()
+        if self._wrote:
+            # Noted here rather than at every write, as not before the last time the sweep came by: rather too early a keep-alive.
+            self._wrote, self._wrote_at = False, self._seen_at
+        self._seen_at = now
         if self._reason == "terminal" and now < self._moved_at + self._stall:
             self._watch_backlog(now)
         elif self._reason is not None:

@@ -28,13 +28,14 @@ _RESET: Final = struct.pack("ii", 1, 0)
 class _Chunks:
     """The last body as an HTTP chunk: the viewers of a run are given the same bytes, one after the other."""
 
+    __slots__ = ("body", "chunk")
+
     def __init__(self) -> None:
-        self._body = self._chunk = b""
+        self.body = self.chunk = b""
 
     def of(self, body: bytes) -> bytes:
-        if body is not self._body:
-            self._body, self._chunk = body, b"%x\r\n%b\r\n" % (len(body), body)
-        return self._chunk
+        self.body, self.chunk = body, b"%x\r\n%b\r\n" % (len(body), body)
+        return self.chunk
 
 
 _CHUNKS: Final = _Chunks()
@@ -98,11 +99,14 @@ class Wire:
 
     def write(self, body: bytes) -> bool:
         """Write a part of the body, whole: nothing else can come between its bytes. Never waits; whether the client can take more now."""
-        if self.lost or self._transport.is_closing():
+        # Once per viewer and event: no call here that is not needed.
+        transport = self._transport
+        if self.lost or transport.is_closing():
             return False
-        data = _CHUNKS.of(body) if self._chunked else body
-        self._written += len(data)
-        self._transport.write(data)
+        if self._chunked:
+            body = _CHUNKS.chunk if body is _CHUNKS.body else _CHUNKS.of(body)
+        self._written += len(body)
+        transport.write(body)
         return not self._flow.write_paused
 
     @property

@@ -1,13 +1,14 @@
 """The API inside the test's own process: real uvicorn, real sockets; as many replicas as a test wants."""
 
 import asyncio
+from contextlib import AsyncExitStack
 from typing import Any
 
 import httpx
 
 from reattach.core.settings import Settings
 from reattach.http.app import create_app
-from reattach.http.auth import DevelopmentAuthenticator, DevelopmentAuthorizer
+from reattach.http.auth.choose import build_auth
 from reattach.http.server import serve
 from reattach.store import Store
 from reattach.tail import Hub
@@ -32,8 +33,8 @@ class Service:
 
     def __init__(self, settings: Settings, *, authenticator: Any = None, authorizer: Any = None) -> None:
         self.settings = settings
-        self._authenticator = authenticator or DevelopmentAuthenticator(settings)
-        self._authorizer = authorizer or DevelopmentAuthorizer()
+        self._authenticator, self._authorizer = authenticator, authorizer
+        self._auth = AsyncExitStack()
         self._stopping = asyncio.Event()
         self._followers: list[Follower] = []
         self._task: asyncio.Task[None] | None = None
@@ -43,7 +44,13 @@ class Service:
         self.store = await Store.open(self.settings)
         self.hub = Hub(self.store, self.settings)
         await self.hub.start()
-        app = create_app(self.store, self.hub, self.settings, self._authenticator, self._authorizer)
+        try:
+            authenticator, authorizer = await self._auth.enter_async_context(build_auth(self.settings, self.store))
+            app = create_app(self.store, self.hub, self.settings, self._authenticator or authenticator, self._authorizer or authorizer)
+        except BaseException:
+            await self.hub.close()
+            await self.store.close()
+            raise
         started: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         serving = serve(app, self.hub, self.settings, on_started=started.set_result, stopping=self._stopping)
         self._task = asyncio.create_task(serving, name="service under test")
@@ -72,6 +79,7 @@ class Service:
             await self._task
             self._task = None
             await self.hub.close()
+            await self._auth.aclose()
             await self.store.close()
 
     async def close(self) -> None:
@@ -79,4 +87,5 @@ class Service:
         await self.stop()
         for follower in self._followers:
             await follower.close()
-        await self.client.aclose()
+        if "client" in vars(self):  # it did start
+            await self.client.aclose()

@@ -11,6 +11,7 @@ from reattach.core.event import DELTA_TYPES
 from reattach.core.run import TERMINAL_STATES
 
 from .admin import Admin, RedisError
+from .sessions import check_sessions
 from .waiting import wait_until_sync
 
 PERMANENT = {
@@ -171,6 +172,7 @@ def check_redis(admin: Admin, settings: Any, *, patience: float = 3) -> None:
     runs = list(read_runs(admin, settings.prefix))
     for run in runs:
         check_run(run)
+    check_sessions(admin, all_keys(admin, settings.prefix), runs)
     if runs:
         asyncio.run(check_snapshots(settings, runs))
         assert not queued_without_reason(admin, settings.prefix)

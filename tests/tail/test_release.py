@@ -143,7 +143,7 @@ async def test_kept_pages_are_bounded(store: Store, hub: Hub) -> None:
     hand = await start(store)
     for _ in range(6):
         await hand.emit(*(("step.done", {"pad": "x" * 400}) for _ in range(200)))
-    pages = Pages(store.events, kept_bytes=1_000_000)
+    pages = Pages(kept_bytes=1_000_000)
     async with hub.joined(hand.run_id) as followed:
         followed.span = 64
         for position in range(0, 1200, 64):

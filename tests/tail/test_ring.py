@@ -4,10 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reattach.store import Store
 from reattach.tail import Framer
 from reattach.tail.followed import Followed
 from reattach.tail.frames import Frame
 from reattach.tail.ring import MAX_FRAMES, SLICE_BYTES, SLICE_FRAMES, Ring
+from reattach.tail.source import RunSource
 
 from .viewers import events
 
@@ -112,11 +114,11 @@ def test_what_pages_found_joins_the_ring_without_a_hole(offers: list[tuple[int, 
 
 
 @pytest.mark.parametrize("overlap", [0, 1, 5, 20])
-async def test_overlapping_reads_are_taken_once(overlap: int) -> None:
+async def test_overlapping_reads_are_taken_once(store: Store, overlap: int) -> None:
     """Two reads that answer the same question add each event once."""
-    followed = Followed("run_07" + "0" * 24)
-    followed.begin(FRAMER, last=0, terminal=False, limit=1 << 20)
-    assert followed.take(events(1, 20))
-    assert followed.take(events(21 - overlap, 25))
-    assert not followed.take(events(10, 25))
+    followed = Followed(RunSource(store, "run_07" + "0" * 24))
+    followed.begin(last=0, terminal=False, limit=1 << 20)
+    assert followed.take(frames(1, 20))
+    assert followed.take(frames(21 - overlap, 25))
+    assert not followed.take(frames(10, 25))
     assert walk(followed.ring, 0) == list(range(1, 26))

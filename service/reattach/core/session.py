@@ -1,9 +1,11 @@
 """The session: a long conversation of runs. Its facts, what a second run does to a first, and the bounds of its log."""
 
 from typing import Final, Literal, get_args
+from urllib.parse import quote
 
 import msgspec
 
+from .cursor import LogBounds
 from .run import ACTIVE_STATES, RunRecord
 
 Policy = Literal["parallel", "queue", "reject", "replace"]
@@ -47,14 +49,22 @@ class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
     open: tuple[str, ...]
 
 
-class SessionEvent(msgspec.Struct, frozen=True, gc=False):
-    """Where in a session an event of one of its runs comes: `sequence` is the session's, `number` the run's."""
-
-    sequence: int
-    run_id: str
-    number: int
-
-
 def goes_on(record: RunRecord) -> bool:
     """Whether a run is active: it has not ended."""
     return record.state in ACTIVE_STATES
+
+
+def session_bounds(record: SessionRecord) -> LogBounds:
+    """What a session's log can replay. A session never ends by itself."""
+    return LogBounds(
+        sequence=record.sequence,
+        earliest_sequence=record.earliest_sequence,
+        state="active" if record.open else "idle",
+        terminal=False,
+        render="partial_message",
+    )
+
+
+def session_path(session_id: str) -> str:
+    """Where a session is found over HTTP."""
+    return f"/sessions/{quote(session_id, safe='')}"

@@ -6,11 +6,13 @@ from .leases import Appended, Claim, Delivery, Finished, Intended, Lease, Parked
 from .records import CancelReply, Created, RunPage
 from .runs import Read
 from .server import ServerFacts
+from .session_log import Batch, Placed
 from .store import Store
 from .sweep import Sweep, SweepReport
 
 __all__ = [
     "Appended",
+    "Batch",
     "Bells",
     "CancelReply",
     "Claim",
@@ -22,6 +24,7 @@ __all__ = [
     "Intended",
     "Lease",
     "Parked",
+    "Placed",
     "Read",
     "Renewal",
     "Ring",

@@ -1,12 +1,18 @@
 """The log of a session: which events of which run come where in it. The events themselves are in the logs of the runs."""
 
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
 
-from .door import Door
+from ..core.event import Event
+from ..core.ids import shard_of
+from .door import Door, all_of
+from .events import Events
+from .keys import Keys
 
 _PAGE: Final = 500
+_MOST: Final = 2000
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
@@ -22,6 +28,24 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     def before(self) -> int:
         """The place before its first event."""
         return self.place - (self.last - self.first) - 1
+
+
+class Placed(msgspec.Struct, frozen=True, gc=False):
+    """An event with its place in the session."""
+
+    place: int
+    run_id: str
+    event: Event
+
+
+class Batch(msgspec.Struct, frozen=True, kw_only=True):
+    """What a session's log has behind a place: the events, in order, and the place that was read up to.
+
+    What is missing up to there is not kept any more: deltas that a later event covers, or everything of a run.
+    """
+
+    events: tuple[Placed, ...]
+    last: int
 
 
 def to_entry(raw: Any) -> Entry:
@@ -50,3 +74,92 @@ async def place_in(door: Door, log: str, run_id: str, sequence: int) -> int:
                 return entry.place - (entry.last - sequence)
         top = f"({raw[-1][0].decode()}"
     return 0
+
+
+class SessionLog:
+    """Reading sessions event by event."""
+
+    def __init__(self, door: Door, keys: Keys, events: Events) -> None:
+        """Bind to a door, a set of key names, and the logs of the runs."""
+        self._door, self._keys, self._events = door, keys, events
+
+    async def after(self, name: str, place: int, limit: int) -> Batch:
+        """The next events behind a place, at most `limit`, which may leave some out that are not kept any more.
+
+        Raises:
+            StoreUnavailable: Redis cannot be reached.
+        """
+        at, found, count = place, list[Placed](), limit
+        while len(found) < limit:
+            raw = await self._door.call("XRANGE", self._keys.session_log(name), f"{at + 1}-0", "+", "COUNT", count)
+            if not raw:
+                break
+            batch = await self._read(map(to_entry, raw), at, count)
+            at = batch.last
+            found += batch.events
+            # Where much is missing, more at a time.
+            count = min(4 * count, _MOST)
+        return Batch(events=tuple(found[:limit]), last=at if len(found) <= limit else found[limit - 1].place)
+
+    async def tail(self, places: Mapping[str, int], *, count: int) -> dict[str, Batch]:
+        """What is new in many sessions. Those without news are absent.
+
+        Args:
+            places: Session's name → place behind which to read. Names must be valid.
+            count: Most events of one session.
+
+        Raises:
+            StoreUnavailable: Redis cannot be reached.
+        """
+        groups: dict[str, list[str]] = {}
+        for name in places:
+            groups.setdefault(shard_of(name) if self._door.target.is_cluster else "", []).append(name)
+        entries: dict[str, list[Entry]] = {}
+        for group in groups.values():
+            keys = {self._keys.session_log(name).encode(): name for name in group}
+            reply = await self._door.call("XREAD", "COUNT", count, "STREAMS", *keys, *(f"{places[name]}-0" for name in group))
+            for key, raw in reply or ():
+                entries[keys[key]] = [to_entry(entry) for entry in raw]
+        batches = await all_of(self._read(entries[name], places[name], count) for name in entries)
+        return dict(zip(entries, batches, strict=True))
+
+    async def ranges(self, name: str, place: int, last: int) -> list[Entry]:
+        """What is written of the places behind `place`, up to `last`.
+
+        Raises:
+            StoreUnavailable: Redis cannot be reached.
+        """
+        found: list[Entry] = []
+        at = place
+        while at < last and (raw := await self._door.call("XRANGE", self._keys.session_log(name), f"{at + 1}-0", "+", "COUNT", _MOST)):
+            found += _within(map(to_entry, raw), at, last)
+            at = to_entry(raw[-1]).place
+        return found
+
+    async def _read(self, entries: Iterable[Entry], place: int, limit: int) -> Batch:
+        """The events that some entries name, behind a place; the first `limit` places of them."""
+        wanted = _within(entries, place, place + limit)
+        # Events of one run are next to each other in its log, whatever other runs did in between.
+        spans: dict[str, tuple[int, int]] = {}
+        for entry in wanted:
+            first, _ = spans.get(entry.run_id, (entry.first, 0))
+            spans[entry.run_id] = first, entry.last
+        logs = await all_of(self._events.after(run_id, first - 1, last - first + 1) for run_id, (first, last) in spans.items())
+        known = {run_id: {event.sequence: event for event in log} for run_id, log in zip(spans, logs, strict=True)}
+        found = [
+            Placed(entry.before + 1 + number - entry.first, entry.run_id, event)
+            for entry in wanted
+            for number in range(entry.first, entry.last + 1)
+            if (event := known[entry.run_id].get(number)) is not None
+        ]
+        return Batch(events=tuple(found), last=wanted[-1].place if wanted else place)
+
+
+def _within(entries: Iterable[Entry], place: int, last: int) -> list[Entry]:
+    """Entries cut down to the places behind `place`, up to `last`."""
+    found: list[Entry] = []
+    for e in entries:
+        low, high = max(e.before, place), min(e.place, last)
+        if low < high:
+            found.append(Entry(high, e.run_id, e.first + low - e.before, e.last - (e.place - high), e.at))
+    return found

@@ -14,6 +14,7 @@ from .keys import Keys
 from .redis import Target
 from .runs import Runs
 from .server import ServerFacts, broken_scripts, read_facts
+from .session_log import SessionLog
 from .sessions import Sessions
 from .sweep import Sweep
 from .tickets import Tickets
@@ -35,6 +36,7 @@ class Store:
         tickets: Short-lived permissions to read one run.
         checkpoints: Snapshots.
         sessions: The clients' side of sessions.
+        session_log: Reading sessions event by event.
         turns: Whose turn it is in a session.
         sweep: What is due.
     """
@@ -56,6 +58,7 @@ class Store:
         self.handouts = Handouts(self.door, self.keys, settings)
         self.tickets = Tickets(self.door, self.keys)
         self.checkpoints = Checkpoints(self.door, self.keys)
+        self.session_log = SessionLog(self.door, self.keys, self.events)
         self.turns = Turns(self.door, self.keys)
         self.sessions = Sessions(self.door, self.keys, round(settings.retain_run * 1000))
         self.runs = Runs(self.door, self.keys, self.checkpoints, self.turns)

@@ -7,10 +7,11 @@ from typing import Final
 
 import structlog
 
-from ..core.errors import RunNotFound, StoreUnavailable
-from ..core.event import Event
+from ..core.errors import NotFound, StoreUnavailable
 from ..store import Ring, Store
 from .followed import Followed
+from .frames import Frame
+from .news import News
 from .pace import Pace
 from .pages import Pages
 from .patience import Patience
@@ -33,9 +34,10 @@ class Fetch:
 
     def __init__(self, store: Store, roster: Roster, pages: Pages, patience: Patience) -> None:
         """Bind to the parts of a hub."""
-        self._store, self._roster, self._pages, self._patience = store, roster, pages, patience
+        self._news = News(store)
+        self._roster, self._pages, self._patience = roster, pages, patience
         self._dirty: dict[str, None] = {}
-        self._news = asyncio.Event()
+        self._rung = asyncio.Event()
         self._doubt = False
         self._pace = Pace()
 
@@ -44,7 +46,7 @@ class Fetch:
         if ring.everything:
             self._doubt = True
             self.mark_all()
-            self._news.set()
+            self._rung.set()
         for run_id in ring.runs:
             followed = self._roster.get(run_id)
             if followed is not None:
@@ -56,7 +58,7 @@ class Fetch:
             followed.rang = True
         elif not followed.terminal:
             self._dirty[followed.run_id] = None
-            self._news.set()
+            self._rung.set()
 
     def mark_all(self) -> None:
         """Read every followed run in the next turn."""
@@ -71,9 +73,9 @@ class Fetch:
         """Fetch until cancelled."""
         failures = 0
         while True:
-            await self._news.wait()
+            await self._rung.wait()
             async with self._pace:
-                self._news.clear()
+                self._rung.clear()
                 failed = not await self._turn()
             if failed:
                 failures += 1
@@ -91,7 +93,7 @@ class Fetch:
         except StoreUnavailable:
             self._doubt = True
             self._dirty = dict.fromkeys([*dirty, *self._dirty])
-            self._news.set()
+            self._rung.set()
             self._patience.ill("reads")
             return False
         self._patience.well("reads")
@@ -103,16 +105,16 @@ class Fetch:
             if not chunk:
                 continue
             count = min(_MOST_EVENTS, _CHUNK_EVENTS // len(chunk))
-            found = await self._store.events.tail({f.run_id: f.last for f in chunk}, count=count)
+            found = await self._news.read({f: f.last for f in chunk}, count=count)
             encoded = 0
             for followed in chunk:
-                events = found.get(followed.run_id)
-                if events is None:
+                frames = found.get(followed)
+                if not frames:
                     continue
-                followed.take(events)
-                if len(events) >= count:
+                followed.take(frames)
+                if len(frames) >= count:
                     self.mark(followed)
-                encoded += len(events)
+                encoded += len(frames)
                 if encoded >= _AT_ONCE:
                     # After an outage thousands of runs may have a thousand events each: viewers of the first ones are not kept waiting.
                     encoded = 0
@@ -129,26 +131,26 @@ class Fetch:
         ready = [f for f in self._roster if f.ready]
         for start in range(0, len(ready), _CHUNK):
             chunk = ready[start : start + _CHUNK]
-            found = await self._store.events.tail({f.run_id: f.last - 1 for f in chunk}, count=1)
+            found = await self._news.read({f: f.last - 1 for f in chunk}, count=1)
             for followed in chunk:
-                if not await self._continues(followed, found.get(followed.run_id)):
+                if not await self._continues(followed, found.get(followed)):
                     _log.warning("tail.history_changed", run_id=followed.run_id, last=followed.last)
                     followed.ended = "unavailable"
                     self._roster.forget(followed)
                     followed.wake()
 
-    async def _continues(self, followed: Followed, events: list[Event] | None) -> bool:
+    async def _continues(self, followed: Followed, frames: Sequence[Frame] | None) -> bool:
         """Whether the run's log still has the newest event we know, as we know it, or had it and let it go."""
-        if events is not None and events[0].sequence == followed.last:
+        if frames and frames[0].sequence == followed.last:
             newest = followed.ring.newest
-            return newest is None or followed.encode(events)[0].sse == newest.sse
-        if events is not None:
+            return newest is None or frames[0].sse == newest.sse
+        if frames:
             return True
         try:
-            record = (await self._store.runs.read(followed.run_id)).record
-        except RunNotFound:
+            last, terminal = await followed.source.load()
+        except NotFound:
             return False
-        if record.sequence > followed.last:
+        if last > followed.last:
             # The whole log went while we were away, so no read of it will ever tell: what is missing is in the audit stream, if anywhere.
-            followed.jump(record.sequence, terminal=record.terminal)
-        return record.sequence >= followed.last
+            followed.jump(last, terminal=terminal)
+        return last >= followed.last

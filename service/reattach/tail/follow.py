@@ -4,10 +4,7 @@ import asyncio
 import random
 from collections.abc import AsyncGenerator
 
-import msgspec
-
-from ..core.cursor import judge
-from ..core.errors import RunNotFound, StoreUnavailable
+from ..core.errors import StoreUnavailable
 from .ended import StreamEnded
 from .followed import Followed
 from .frames import Slice
@@ -15,18 +12,19 @@ from .hub import Hub
 
 
 async def follow(hub: Hub, run_id: str, after: int) -> AsyncGenerator[Slice, None]:
-    """Every event of a run after a cursor: what is stored, then what comes, until the run's last one.
+    """Every event of a run or a session after a cursor: what is stored, then what comes, until the run's last one. A session has none.
 
     Each slice begins right behind the one before it; only a `sparse` one may leave out deltas that a later event covers. Use it with
     `contextlib.aclosing`, so that the run is let go at once when the consumer stops early.
 
     Args:
         hub: This process's hub.
-        run_id: The run.
+        run_id: The run, or the session's name.
         after: The cursor; 0 for everything.
 
     Raises:
         RunNotFound: There is no such run.
+        SessionNotFound: There is no such session.
         FutureCursor: The cursor is ahead of the run.
         CursorExpired: Events that a fold needs are gone, at the start or (a log that expires under a slow viewer) later.
         StoreUnavailable: The store cannot be reached to begin with.
@@ -36,11 +34,11 @@ async def follow(hub: Hub, run_id: str, after: int) -> AsyncGenerator[Slice, Non
         position = after
         if position > followed.last:
             # Another process may have shown its client more than this one has heard of yet.
-            judge(position, (await hub.store.runs.read(run_id)).bounds, run_id=run_id)
+            await followed.source.judge(position)
         while True:
             found = followed.slice(position)
             reason = hub.ending(followed)
-            if reason is not None and not (found is not None and found.terminal):
+            if reason is not None and not (found is not None and found.terminal and followed.source.ends):
                 raise StreamEnded(reason)
             if found is None and followed.behind(position):
                 found = await _history(hub, followed, position)
@@ -51,16 +49,16 @@ async def follow(hub: Hub, run_id: str, after: int) -> AsyncGenerator[Slice, Non
                 continue
             position = found.last
             yield found
-            if found.terminal:
+            if found.terminal and followed.source.ends:
                 return
 
 
 async def changed(hub: Hub, run_id: str, after: int, timeout: float) -> int:
-    """Wait until a run has something newer than a sequence.
+    """Wait until a run or a session has something newer than a sequence.
 
     Args:
         hub: This process's hub.
-        run_id: The run.
+        run_id: The run, or the session's name.
         after: What the caller knows.
         timeout: Longest wait, seconds.
 
@@ -89,7 +87,7 @@ async def _history(hub: Hub, followed: Followed, position: int) -> Slice:
         try:
             found = await hub.pages.after(followed, position)
             if found is None or found.sparse:
-                await _judge_hole(hub, followed, position, found)
+                await followed.source.judge_hole(position, found)
             # A page that was in memory took no time to get: the other viewers have their turn before the next one.
             await asyncio.sleep(0)
             if found is not None:
@@ -101,28 +99,3 @@ async def _history(hub: Hub, followed: Followed, position: int) -> Slice:
         reason = hub.ending(followed)
         if reason is not None:
             raise StreamEnded(reason)
-
-
-async def _judge_hole(hub: Hub, followed: Followed, position: int, found: Slice | None) -> None:
-    """Let a hole pass only where it is what retention promises: covered deltas of a log whose head is gone.
-
-    Raises:
-        CursorExpired: Something else is missing.
-        StreamEnded: The store has less than this viewer was shown: it came back without what it had.
-    """
-    try:
-        read = await hub.store.runs.read(followed.run_id)
-    except RunNotFound:
-        raise StreamEnded("unavailable") from None
-    bounds = read.bounds
-    if bounds.sequence < position or (found is None and bounds.sequence == position):
-        raise StreamEnded("unavailable")
-    judge(position, bounds, run_id=followed.run_id)
-    # What the log still holds it holds completely; a hole at or behind its head is damage, and only a snapshot leads past it.
-    if found is None:
-        hole_ends = bounds.sequence + 1
-    elif read.log_first is not None and read.log_first < found.last_gap(position):
-        hole_ends = found.last_gap(position)
-    else:
-        return
-    judge(position, msgspec.structs.replace(bounds, earliest_sequence=hole_ends), run_id=followed.run_id)

@@ -1,4 +1,4 @@
-"""One run as this process follows it: its ring, who waits for news, and how many follow."""
+"""One run, or one session, as this process follows it: its ring, who waits for news, and how many follow."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -6,9 +6,9 @@ from typing import Final
 
 import structlog
 
-from ..core.event import Event
-from .frames import Frame, Framer, Slice
+from .frames import Frame, Slice
 from .ring import Ring
+from .source import Source
 
 _log = structlog.get_logger("reattach.tail")
 
@@ -22,14 +22,16 @@ _SMALL_PAGE: Final = 256 * 1024
 
 
 class Followed:
-    """A run that somebody in this process follows, or did until a moment ago.
+    """A run or a session that somebody in this process follows, or did until a moment ago.
 
     A viewer is a position. It asks `slice` (or `pending`) for what comes next, reads pages through the hub when it is older than the
     ring, and is told of news by a listener or by `wait`. Nothing here grows with what a viewer has not taken yet.
 
     Attributes:
-        run_id: The run.
+        run_id: The run, or the session's name.
+        source: Where its frames come from.
         count: Followers that joined and have not left.
+        ready: Whether it was found out where it stands.
         terminal: Whether the event at `last` ends the run.
         loading: The read of the record, while it is under way.
         failure: Why that read failed.
@@ -40,12 +42,14 @@ class Followed:
     """
 
     __slots__ = (
-        "_framer", "_listeners", "_waiters", "count", "ended", "failure", "linger", "loading", "rang", "ring", "run_id", "span", "terminal",
+        "_listeners", "_waiters", "count", "ended", "failure", "linger", "loading", "rang", "ready", "ring", "run_id", "source", "span",
+        "terminal",
     )  # fmt: skip
 
-    def __init__(self, run_id: str) -> None:
+    def __init__(self, source: Source) -> None:
         """Not yet ready: `begin` makes it so."""
-        self.run_id = run_id
+        self.run_id, self.source = source.name, source
+        self.ready = False
         self.count = 0
         self.terminal = False
         self.loading: asyncio.Task[None] | None = None
@@ -55,48 +59,35 @@ class Followed:
         self.linger: asyncio.TimerHandle | None = None
         self.span = FIRST_SPAN
         self.ring = Ring(0, 0)
-        self._framer: Framer | None = None
         self._waiters: set[asyncio.Future[None]] = set()
         self._listeners: dict[Listener, None] = {}
 
-    def begin(self, framer: Framer, *, last: int, terminal: bool, limit: int) -> None:
+    def begin(self, *, last: int, terminal: bool, limit: int) -> None:
         """Stand at the run's newest event; older ones come from pages.
 
         Args:
-            framer: Encodes this run's events.
             last: The newest event's sequence.
             terminal: Whether it ends the run.
             limit: Most bytes the ring keeps.
         """
-        self._framer, self.ring, self.terminal = framer, Ring(last, limit), terminal
-
-    @property
-    def ready(self) -> bool:
-        """Whether the record was read."""
-        return self._framer is not None
+        self.ready, self.ring, self.terminal = True, Ring(last, limit), terminal
 
     @property
     def last(self) -> int:
         """Sequence of the newest event this process knows."""
         return self.ring.last
 
-    def encode(self, events: Sequence[Event]) -> list[Frame]:
-        """Encode events of this run."""
-        assert self._framer is not None
-        return [self._framer.frame(event) for event in events]
-
-    def take(self, events: Sequence[Event]) -> bool:
+    def take(self, frames: Sequence[Frame]) -> bool:
         """Add what was read from the log, in order and without holes; whether anything was new.
 
         Two reads may overlap (one asked by a bell, one by a follower that just joined): what is known already is passed over, or the ring
         would hold an event twice and every position behind it would be off by one.
         """
-        fresh = events[max(0, self.last + 1 - events[0].sequence) :]
+        fresh = frames[max(0, self.last + 1 - frames[0].sequence) :]
         if not fresh:
             return False
-        frames = self.encode(fresh)
-        self.ring.extend(frames)
-        self.terminal = frames[-1].terminal
+        self.ring.extend(fresh)
+        self.terminal = self.source.ends and fresh[-1].terminal
         self.wake()
         return True
 

@@ -27,7 +27,7 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         sequence: The event's.
         type: The event's.
-        scope: Its own `resource_scope`; None where it is the run's.
+        scope: Its own `resource_scope`; None where it is the run's. In a session: the run's id and, behind a blank, that.
         sse: The whole frame of an event stream, with the blank line that ends it.
         data_at: Where in `sse` the event's JSON begins.
         payload_at: Where in `sse` its payload begins.

@@ -60,7 +60,7 @@ class Hub:
             patience: Seconds a stream waits for a store that is away before it ends with ``unavailable``.
         """
         self.store = store
-        self.pages = Pages(store.events)
+        self.pages = Pages()
         self.patience = Patience(patience, self._wake_all)
         self._roster = Roster(store, linger=linger, on_late=self._late)
         self._fetch = Fetch(store, self._roster, self.pages, self.patience)

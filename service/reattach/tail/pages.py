@@ -10,7 +10,6 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Final
 
-from ..store.events import Events
 from .followed import Followed
 from .frames import Frame, Slice
 from .ring import cut
@@ -50,14 +49,12 @@ class Page:
 class Pages:
     """Reads pages, each once at a time, and keeps the full ones that were used last."""
 
-    def __init__(self, events: Events, *, kept_bytes: int = KEPT_BYTES) -> None:
-        """Read from these logs.
+    def __init__(self, *, kept_bytes: int = KEPT_BYTES) -> None:
+        """Nothing is kept yet.
 
         Args:
-            events: The store's logs.
             kept_bytes: About how much memory full pages may take.
         """
-        self._events = events
         self._limit = kept_bytes
         self._kept: OrderedDict[Key, Page] = OrderedDict()
         self._size = 0
@@ -105,10 +102,9 @@ class Pages:
             task.exception()  # everybody who waited may be gone by now: nobody is left to hear of it
 
     async def _read(self, key: Key, followed: Followed) -> Page:
-        run_id, span, number = key
+        _, span, number = key
         async with self._room:
-            events = await self._events.after(run_id, number * span, span)
-        page = Page(followed.encode(events))
+            page = Page(await followed.source.after(number * span, span))
         followed.paged(len(page.frames), page.size)
         if page.whole and page.frames[0].sequence == number * span + 1 and len(page.frames) == span:
             self._keep(key, page)

@@ -1,4 +1,4 @@
-"""Which runs this process follows: joining, leaving, and how long a ring outlives its last follower."""
+"""Which runs and sessions this process follows: joining, leaving, and how long a ring outlives its last follower."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -7,7 +7,7 @@ from typing import Final
 from ..store import Store
 from .ended import StreamEnded
 from .followed import Followed
-from .frames import Framer
+from .source import source_of
 
 RINGS_BYTES: Final = 64 * 1024 * 1024
 """About what all rings of a process may hold together."""
@@ -56,7 +56,7 @@ class Roster:
         followed = self._runs.get(run_id)
         if followed is None:
             # Known before it is read: a bell that rings meanwhile is remembered, so no event falls between the read and the first bell.
-            followed = self._runs[run_id] = Followed(run_id)
+            followed = self._runs[run_id] = Followed(source_of(self._store, run_id))
             followed.loading = asyncio.create_task(self._load(followed), name="reattach-join")
         followed.count += 1
         self._stay(followed)
@@ -123,14 +123,13 @@ class Roster:
 
     async def _load(self, followed: Followed) -> None:
         try:
-            record = (await self._store.runs.read(followed.run_id)).record
+            last, terminal = await followed.source.load()
         except Exception as e:  # everybody who joined meanwhile hears of it
             followed.failure = e
             self.forget(followed)
             return
         finally:
             followed.loading = None
-        framer = Framer(run_id=record.run_id, release_id=record.release_id, scope=record.resource_scope)
-        followed.begin(framer, last=record.sequence, terminal=record.terminal, limit=self.ring_limit())
+        followed.begin(last=last, terminal=terminal, limit=self.ring_limit())
         if followed.rang:
             self._on_late(followed)

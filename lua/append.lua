@@ -1,8 +1,8 @@
 -- append: one numbered batch of a worker's events, once however often it is sent.
--- keys: run log audit bell session? session_log?
+-- keys: run log audit timers bell session? session_log?
 -- args: id fence batch:int events...
 -- reply: OK sequence cancel_version | SEEN sequence cancel_version | FENCED | CLOSED state | GAP expected
--- uses: clock int log tell
+-- uses: clock int log tell grown
 local r = redis.call('HMGET', run, 'state', 'fence', 'batch', 'batch_sequence', 'sequence', 'cancel_version')
 local last, cancel = tonumber(r[3] or 0), tonumber(r[6] or 0)
 if r[2] ~= fence then
@@ -25,5 +25,6 @@ for i = 1, #events, 3 do
 end
 -- The answer is kept beside the number: a cancel request may take the next sequence before this batch is resent.
 redis.call('HSET', run, 'sequence', int(sequence), 'batch', batch, 'batch_sequence', int(sequence), 'last_activity_at', int(at))
+mark_grown(timers, id, tonumber(r[5]), sequence, at)
 tell(bell, session, session_log, id, tonumber(r[5]) + 1, sequence, at)
 return { 'OK', sequence, cancel }

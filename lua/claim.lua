@@ -2,7 +2,7 @@
 -- keys: run log audit queue timers bell session? session_log?
 -- args: id group entry consumer fence lease:int worker max_losses:int backoff:int
 -- reply: OK attempt sequence | HELD | GONE | SESSION name
--- uses: clock int log tell dequeue
+-- uses: clock int log tell grown dequeue
 local r = redis.call('HMGET', run, 'state', 'fence', 'entry', 'sequence', 'attempt', 'resume', 'started_at', 'session')
 if r[8] and not session then
   -- A queue entry names the run only: the caller comes again with the keys of its session.
@@ -35,5 +35,7 @@ redis.call('HSET', run, 'state', 'running', 'fence', fence, 'batch', 0, 'batch_s
 redis.call('HDEL', run, 'resume')
 redis.call('XCLAIM', queue, group, consumer, 0, entry, 'JUSTID')
 redis.call('ZADD', timers, int(at + lease), 'lease:' .. id)
+-- With what happened since its last owner.
+mark_grown(timers, id, sequence - 4, sequence, at)
 tell(bell, session, session_log, id, sequence, sequence, at)
 return { 'OK', attempt, sequence }

@@ -1,8 +1,8 @@
 -- intend: the gate before a tool runs: checks lease, cancel request and earlier tries, and records the intention.
--- keys: run log audit effects bell session? session_log?
+-- keys: run log audit effects timers bell session? session_log?
 -- args: id fence call again:int requested unresolved record
 -- reply: GO sequence | RECEIPT record | FAILED record | UNRESOLVED record sequence | CANCELLED version | FENCED | CLOSED state
--- uses: clock int log tell
+-- uses: clock int log tell grown
 -- An entry of `effects` is "status fence sequence record"; only the record is anything but words to this script.
 local r = redis.call('HMGET', run, 'state', 'fence', 'sequence', 'cancel_version')
 if r[2] ~= fence then
@@ -45,5 +45,7 @@ end
 write_event(log, audit, sequence, at, 'tool.requested', requested)
 redis.call('HSET', effects, call, 'intent ' .. fence .. ' ' .. int(sequence) .. ' ' .. record)
 redis.call('HSET', run, 'sequence', int(sequence), 'last_activity_at', int(at))
+-- With the receipt before it, which was not counted.
+mark_grown(timers, id, sequence - 2, sequence, at)
 tell(bell, session, session_log, id, sequence, sequence, at)
 return { 'GO', sequence }

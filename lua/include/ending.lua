@@ -53,7 +53,7 @@ local function end_run(k, id, group, at, sequence, state, payload)
   redis.call('PEXPIREAT', k.run, run_until)
   redis.call('PEXPIREAT', k.effects, run_until)
   redis.call('PEXPIREAT', k.snapshot, run_until)
-  redis.call('ZREM', k.timers, 'lease:' .. id, 'wait:' .. id, 'retry:' .. id)
+  redis.call('ZREM', k.timers, 'lease:' .. id, 'wait:' .. id, 'retry:' .. id, 'trim:' .. id)
   redis.call('ZADD', k.timers, int(at), 'seal:' .. id, run_until, 'forget:' .. id .. ' ' .. r[4])
   if r[5] then
     redis.call('ZADD', k.timers, int(at), 'key:' .. id .. ' ' .. r[5] .. ' ' .. r[6])

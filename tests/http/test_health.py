@@ -18,10 +18,10 @@ from ..support.service import Service
 
 async def test_limits_are_what_is_enforced(replicas: Callable[..., Any]) -> None:
     """The published numbers are the settings of this process."""
-    service = await replicas(max_payload=2048, max_streams=7)
+    service = await replicas(max_payload=2048, max_streams=7, live_events=50)
     limits = (await service.client.get("/limits")).json()
     assert (limits["max_payload"], limits["max_streams"], limits["keepalive"], limits["max_wait"]) == (2048, 7, 1.0, 60)
-    assert limits["max_head"] == MAX_HEAD
+    assert (limits["max_head"], limits["live_events"]) == (MAX_HEAD, 50)
     assert limits["retention"] == {"deltas_ms": 600_000, "events_ms": 604_800_000, "run_ms": 2_592_000_000}
     body = {"agent": "support", "input": {"x": "y" * 2048}}
     assert (await service.client.post("/agent-runs", json=body)).json()["max_bytes"] == limits["max_payload"]

@@ -34,6 +34,8 @@ async def whole_life(store: Store) -> None:
     await hand.renew()
     folded = await store.checkpoints.fold(hand.run_id)
     await store.checkpoints.store(hand.run_id, folded.fold)
+    said = ("message.checkpoint", b'{"message_id":"m","text":"x"}', "")
+    await store.door.run(load_scripts()["cover"], store.keys.of_run(hand.run_id), hand.run_id, folded.fold.sequence, *said)
     await store.checkpoints.trim(hand.run_id, folded.fold.covered)
     await work.release(hand.lease, cause="drain")
     assert await store.handouts.give_back((await work.take("support", "hand"))[0])

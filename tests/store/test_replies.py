@@ -15,6 +15,7 @@ from .hands import call, log, receipt
 NOW_GONE: dict[str, tuple[Any, ...]] = {
     "cancel": (GROUP, "", "", "{}"),
     "checkpoint": (1, 0, 1, "fold"),
+    "cover": (1, "message.checkpoint", "{}", ""),
     "signal": ("support", "w1", '"input_1"', "", "", "{}", "1"),
     "retry": ("support",),
     "expire": (GROUP, "support"),

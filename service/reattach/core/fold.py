@@ -15,7 +15,7 @@ from .projections import given
 from .rules import RULES, Parts
 from .run import RunRecord, links, when
 from .scoped import Scoped
-from .snapshot import Snapshot
+from .snapshot import Message, Snapshot
 from .times import rfc3339
 from .transcript import Entry, Transcript
 
@@ -65,6 +65,18 @@ class Fold:
     def floor(self) -> int:
         """The lowest sequence from which a replay still folds to this once all delta-class events are gone."""
         return self._parts.messages.last_needed + 1
+
+    def messages(self) -> tuple[Message, ...]:
+        """The messages as a snapshot shows them."""
+        return self._parts.messages.view()
+
+    def scopes_of(self, message_id: str) -> tuple[str, ...]:
+        """The scopes of their own that events of a message had."""
+        return tuple(self._scoped.message.get(message_id, ()))
+
+    def uncovered(self, through: int) -> list[Entry]:
+        """Messages with a delta up to a sequence that no later event carries. They are the fold's own: not to be changed."""
+        return self._parts.messages.uncovered(through)
 
     @property
     def ended(self) -> bool:

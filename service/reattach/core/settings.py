@@ -69,6 +69,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_streams: Annotated[int, Meta(description="Streams one process serves; beyond: 503.", ge=1, le=1_000_000)] = 10_000
     max_body: Annotated[int, Meta(description="Largest request body, bytes.", ge=1024, le=64 * 1024 * 1024)] = 1024 * 1024
     max_payload: Annotated[int, Meta(description="Largest event payload or input, bytes.", ge=256, le=16 * 1024 * 1024)] = 256 * 1024
+    live_events: Annotated[
+        int, Meta(description="Newest events of a live run that are all kept; older deltas go when a later event says their text.", ge=10)
+    ] = 1000
     retain_deltas: Annotated[float, Meta(description="Delta-class events are replayable this long after the end.", ge=0.1)] = 600.0
     retain_events: Annotated[float, Meta(description="All other events are kept this long after the end.", ge=0.1)] = 7 * 86_400.0
     retain_run: Annotated[float, Meta(description="Record and terminal snapshot are kept this long after the end.", ge=0.1)] = 30 * 86_400.0

@@ -65,6 +65,12 @@ class Entry(msgspec.Struct, kw_only=True, omit_defaults=True):
             content = Raw(b"[%b]" % b",".join(filter(None, parts)))
         return Message(message_id=self.message_id, role=self.role, status=self.status, content=content)
 
+    def last_text(self) -> str:
+        """The text that a delta would be added to."""
+        copy = msgspec.structs.replace(self, text=list(self.text))
+        copy.open_text()
+        return copy.join()
+
     def open_text(self) -> None:
         """Make the last part writable where it is plain text; any other part stays as it was given, and text comes after it."""
         if self.text or self.content == _NOTHING:
@@ -158,6 +164,10 @@ class Transcript:
         for entry in self._entries.values():
             if entry.status == "streaming":
                 entry.status = "interrupted"
+
+    def uncovered(self, through: int) -> list[Entry]:
+        """Messages with a delta up to a sequence that no later event carries."""
+        return [entry for entry in self._entries.values() if 0 < entry.first <= through]
 
     @property
     def first_needed(self) -> int | None:

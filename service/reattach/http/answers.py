@@ -118,6 +118,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     stream_lifetime: float
     write_timeout: float
     lease: float
+    live_events: int
     retention: Retention
 
 

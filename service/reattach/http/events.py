@@ -24,7 +24,7 @@ from .sse import HEADERS, snapshot_frame
 from .stream import EventStream
 
 _FIRST_CHUNK: Final = 16
-_LARGEST_CHUNK: Final = 256
+_LARGEST_CHUNK: Final = 128
 _PAGE_BYTES: Final = 4 * 1024 * 1024
 """A page that has reached this size is long enough, however many events were asked for."""
 

@@ -44,6 +44,7 @@ async def show_limits(call: Call) -> ASGIApp:
         stream_lifetime=settings.stream_lifetime,
         write_timeout=settings.write_timeout,
         lease=settings.lease,
+        live_events=settings.live_events,
         retention=deployment_retention(settings),
     )
     return answer(limits)

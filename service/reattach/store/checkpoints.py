@@ -26,11 +26,15 @@ _WORTH_STORING: Final = 500
 
 
 class Folded(msgspec.Struct, frozen=True, kw_only=True):
-    """A record, its fold at the record's sequence, and the lowest replayable sequence."""
+    """A record, its fold at the record's sequence, and the lowest replayable sequence.
+
+    `stored` says that this very fold is in the store as well.
+    """
 
     record: RunRecord
     fold: Fold
     earliest_sequence: int
+    stored: bool
 
     def view(self, hidden: frozenset[str] = frozenset()) -> Snapshot:
         """The snapshot for somebody who may not read these scopes."""
@@ -94,11 +98,12 @@ class Checkpoints:
             if not reply.values[3] and not events:
                 raise InternalError("this run's log was lost: events between its last stored fold and its record are gone")
         first = bounds(record, log_first=reply.integer(1) or None, audit_first=reply.integer(2) or None)
-        if fold.sequence - read_from >= _WORTH_STORING or (record.terminal and not record.sealed):
+        stored = fold.sequence - read_from >= _WORTH_STORING or (record.terminal and not record.sealed)
+        if stored:
             await self.store(record.run_id, fold)
         if last is not None:
             self._remember(run_id, fold, last)
-        return Folded(record=record, fold=fold, earliest_sequence=first.earliest_sequence)
+        return Folded(record=record, fold=fold, earliest_sequence=first.earliest_sequence, stored=stored)
 
     def _remember(self, run_id: str, fold: Fold, last: Event) -> None:
         known, _ = self._recent.get(run_id) or (None, None)

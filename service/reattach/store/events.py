@@ -10,6 +10,9 @@ from .door import Door
 from .keys import Keys
 from .records import to_event
 
+READ_BYTES: Final = 16 * 1024 * 1024
+"""About how much one read may bring: a server puts such an answer together in a few milliseconds, and serves nobody else meanwhile."""
+
 TAIL_COUNT: Final = 1000
 """Most events one run contributes to one `tail`."""
 

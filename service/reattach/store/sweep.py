@@ -24,6 +24,7 @@ from .keys import Keys
 from .readers import Readers
 from .records import pairs, to_record
 from .scripts import GROUP, load_scripts
+from .trimming import Trimming
 from .turns import Turns
 
 _log = structlog.get_logger("reattach.sweep")
@@ -39,7 +40,7 @@ _QUEUES_A_SECOND: Final = 0.2
 _MOST_LEASES: Final = 1.8
 """Longest pause in leases: what is noticed after a lease and such a pause is taken over within three."""
 _SET_BACK_MS: Final = 60_000
-KINDS: Final = ("lease", "wait", "retry", "seal", "key", "forget", "lapse", "turn", "held", "vacate")
+KINDS: Final = ("lease", "wait", "retry", "seal", "key", "forget", "lapse", "turn", "held", "vacate", "trim")
 
 
 class SweepReport(msgspec.Struct, kw_only=True):
@@ -90,6 +91,7 @@ class Sweep:
         """Bind to a store's parts."""
         self._door, self._keys, self._checkpoints, self._turns = door, keys, checkpoints, turns
         self._keep_ms = round(settings.retain_run * 1000)
+        self._trimming = Trimming(door, keys, checkpoints, settings)
         self._readers = Readers(door, keys, int(settings.lease * 1000))
         self._longest = longest_pause(settings)
         self._scripts = load_scripts()
@@ -105,6 +107,7 @@ class Sweep:
             "turn": self._turn,
             "held": self._turn,
             "vacate": self._vacate,
+            "trim": self._trim,
         }
 
     async def run(self, agents: Sequence[str] = ()) -> None:
@@ -258,6 +261,13 @@ class Sweep:
         name = timer.run_id
         keys = self._keys.of_session(name) | {"timers": self._keys.timers(shard_of(name)), "sessions": timer.extra[0]}
         await self._door.run(self._scripts["vacate"], keys, timer.member, self._keep_ms)
+
+    async def _trim(self, timer: Timer) -> None:
+        # Struck first: what is appended while it is served may set it again. Lost with a sweeper that dies here, it comes with the next
+        # events.
+        if await self._door.call("ZREM", self._keys.timers(shard_of(timer.run_id)), timer.member):
+            with contextlib.suppress(RunNotFound):
+                await self._trimming.shorten(timer.run_id)
 
     async def _strike(self, timer: Timer) -> None:
         await self._door.call("ZREM", self._keys.timers(shard_of(timer.run_id)), timer.member)

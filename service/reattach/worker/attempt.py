@@ -21,7 +21,7 @@ from .hold import Hold, Interrupt, Stop
 from .message import Message
 from .outcome import CANCELLED, Ending, RunFailed, failed, succeeded
 from .parts import Parts
-from .recall import Recall, read_all
+from .recall import Recall, history
 from .registry import Agent
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Attempt:
     async def _remember(self) -> Recall:
         recall = Recall()
         if self._claim.lease.attempt > 1 or self._claim.resumed:
-            for event in await read_all(self._store.events, self.hold):
+            async for event in history(self._store.events, self.hold):
                 recall.add(event)
         return recall
 

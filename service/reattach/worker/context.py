@@ -11,7 +11,7 @@ from ..core.payload import from_json
 from .effects import Policy
 from .message import Message
 from .parts import Parts
-from .recall import read_all
+from .recall import history
 from .receipt import Receipt
 
 _ROLES = 32
@@ -90,8 +90,10 @@ class Run:
         parts = self._parts
         parts.hold.check()
         await parts.appender.flush()
-        found = await read_all(parts.events, parts.hold)
-        return [PastEvent(sequence=e.sequence, type=e.type, payload=from_json(e.payload), at=e.at) for e in found]
+        return [
+            PastEvent(sequence=e.sequence, type=e.type, payload=from_json(e.payload), at=e.at)
+            async for e in history(parts.events, parts.hold)
+        ]
 
     async def emit(self, type: str, payload: Mapping[str, Any], *, resource_scope: str | None = None) -> None:
         """Append an event. It returns when the event is on its way; order is kept, and a full queue makes it wait.

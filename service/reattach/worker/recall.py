@@ -7,6 +7,7 @@ often as it is in the log. What differs is told as new. Messages and events that
 """
 
 from collections import Counter
+from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from ..store.events import Events
 
 _OTHERS: Final = (*RESERVED_PREFIXES, "message.", "tool.")
-_PAGE: Final = 1000
+_PAGE: Final = 64
 
 
 class Recall:
@@ -80,15 +81,14 @@ def _whole(payload: bytes) -> tuple[str, str] | None:
     return (message.role, "".join(t.text for t in message.content)) if len(message.content) < 2 else None
 
 
-async def read_all(events: "Events", hold: Hold) -> list[Event]:
-    """Every event of the run up to now that is still kept.
+async def history(events: "Events", hold: Hold) -> AsyncGenerator[Event]:
+    """Every event of the run up to now that is still kept, however many they are.
 
     Raises:
         Interrupt: The store was away for longer than the lease lasts.
     """
-    found: list[Event] = []
     cursor = 0
     while page := await hold.insist(lambda: events.after(hold.lease.run_id, cursor, _PAGE)):  # noqa: B023
-        found += page
+        for event in page:
+            yield event
         cursor = page[-1].sequence
-    return found

@@ -135,7 +135,7 @@ async def test_a_token_wins_and_a_cookie_loses(guarded: Service) -> None:
     run_id = await drive.create(guarded.store, initiator="ann")
     url = (await make(guarded, run_id))["url"]
     page = {"accept": "application/json"}
-    assert (await guarded.client.get(url, headers={**page, **bearer(exp=1)})).status_code == 101
+    assert (await guarded.client.get(url, headers={**page, **bearer(exp=1)})).status_code == 401
     assert (await guarded.client.get(url, headers={**page, **bearer(sub="bob")})).status_code == 103
     assert (await guarded.client.get(url, headers={**page, "cookie": f"login={ISSUER.token(sub='bob')}"})).status_code == 200
     wrong = await guarded.client.get(f"/agent-runs/{run_id}?ticket=x", headers=bearer())
@@ -218,7 +218,7 @@ async def test_redis_knows_no_ticket(guarded: Service, admin: Admin, settings: S
         assert ticket[4:].encode() not in key
         if admin.type(key) == b"string":
             assert ticket[4:].encode() not in admin.get(key)
-    assert (await guarded.client.get(f"/agent-runs/{run_id}?ticket={keys[0].rpartition(b':')[2].decode()}")).status_code == 101
+    assert (await guarded.client.get(f"/agent-runs/{run_id}?ticket={keys[0].rpartition(b':')[2].decode()}")).status_code == 401
 
 
 async def test_a_ticket_reaches_no_log(guarded: Service, logs: LogCapture) -> None:

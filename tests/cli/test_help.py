@@ -13,7 +13,7 @@ from reattach.core.version import __version__
 
 from .shell import reattach
 
-COMMANDS = ["dev", "serve", "work", "tail", "runs", "runs ls", "runs show", "runs cancel", "runs resolve", "token", "doctor"]
+COMMANDS = ["dev", "serve", "work", "tail", "runs", "runs ls", "runs show", "runs cancel", "runs resolve", "token", "revoke", "doctor"]
 
 
 def run(*arguments: str, env: dict[str, str] | None = None) -> tuple[int, str]:

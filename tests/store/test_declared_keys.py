@@ -10,6 +10,7 @@ from reattach.core.receipt import Effect, EffectCall
 from reattach.core.session import NewSession
 from reattach.core.settings import Settings
 from reattach.store import Store
+from reattach.store.revocations import Target
 from reattach.store.scripts import load_scripts, lua_folder
 
 from ..support.drive import Hand, claim, create, new_run, start
@@ -45,6 +46,9 @@ async def whole_life(store: Store) -> None:
     hand = await claim(store)
     await hand.finish()
     await runs.read(hand.run_id)
+    target = Target(kind="subject", tenant="dev", name="me")
+    await store.revocations.revoke(target, seconds=60, by="me")
+    assert await store.revocations.read() and await store.revocations.restore(target)
     await start_timers(store)
     await converse(store)
     await lose_owners(store)

@@ -25,6 +25,7 @@ _COMMANDS: Final = {
     "tail": "tail:tail",
     "runs": "runs:runs",
     "token": "token:token",
+    "revoke": "revoke:revoke",
     "doctor": "doctor:doctor",
 }
 

@@ -7,6 +7,7 @@ from ..core.settings import Settings
 from ..store import Store
 from ..tail import Hub
 from .auth import Authenticator, Authorizer, check_bind
+from .auth.revoked import Revoked, Unrevoked
 from .claims import Claims
 from .cors import Cors, origins_of
 from .dispatch import nowhere, routes
@@ -32,13 +33,18 @@ def create_app(store: Store, hub: Hub, settings: Settings, authenticator: Authen
     check_bind(settings, authenticator)
     claims = Claims(store)
     hub.at_close(claims.close)
+    revoked = Revoked(store.revocations, interval=settings.keepalive)
+    hub.hear(revoked.heard)
+    hub.at_close(revoked.close)
+    authorizer = Unrevoked(authorizer, revoked)
     service = Service(
         store=store,
         hub=hub,
         settings=settings,
         authenticator=authenticator,
         authorizer=authorizer,
-        streams=Streams(store, hub, settings, authorizer),
+        revoked=revoked,
+        streams=Streams(store, hub, settings, authorizer, revoked),
         claims=claims,
     )
     # The bare router: every resource answers its own errors, and each layer around a stream costs memory for as long as it is open.

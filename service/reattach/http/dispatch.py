@@ -76,8 +76,11 @@ class Resource:
             return None
         service = self._service
         if endpoint.ticket:
-            return await identify(service.authenticator, service.store.tickets, request)
-        return await service.authenticator.authenticate(request)
+            principal = await identify(service.authenticator, service.store.tickets, request)
+        else:
+            principal = await service.authenticator.authenticate(request)
+        await service.revoked.check(principal)
+        return principal
 
 
 def _unexpected(request: Request, path: str) -> InternalError:

@@ -16,6 +16,7 @@ from ..core.snapshot import Snapshot
 from ..store import Store
 from ..tail import Hub, StreamEnded, changed
 from .auth import Action, Authenticator, Authorizer, Principal, left, permitted
+from .auth.revoked import Revoked
 from .claims import Claims
 from .requests import decode_body, decode_query, fingerprint, idempotency_key, read_body
 from .sight import hidden_scopes
@@ -33,6 +34,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings
     authenticator: Authenticator
     authorizer: Authorizer
+    revoked: Revoked
     streams: Streams
     claims: Claims
 
@@ -143,6 +145,7 @@ class Call:
             raise RunNotFound()
         assert self.endpoint.action is not None
         if not await permitted(self.service.authorizer, self.principal, self.endpoint.action, record):
+            await self.service.revoked.check(self.principal)  # it may have been revoked since this request came in
             raise Forbidden(f"{self.endpoint.action} is not allowed to this caller here")
 
     async def run(self) -> RunRecord:

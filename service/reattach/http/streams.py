@@ -19,6 +19,7 @@ from ..obs.metrics import STREAMS
 from ..store import Store
 from ..tail import Hub
 from .auth import Authorizer, Principal, permitted
+from .auth.revoked import Revoked
 
 _log = structlog.get_logger("reattach.streams")
 
@@ -26,6 +27,7 @@ _BATCH: Final = 500
 _AT_ONCE: Final = 64
 _TICKS_PER_KEEPALIVE: Final = 10
 _LONGEST_TICK: Final = 0.5
+_ABOUT_TO_BEGIN: Final = 5.0
 _UNKNOWN: Final = "unknown"
 _PATIENCE: Final = 1.8
 """In parts of the interval at which it is asked, two of which are a keep-alive interval: so long, nobody reads on an old answer."""
@@ -50,7 +52,7 @@ class Viewer(Protocol):
 class Streams:
     """The streams of one process."""
 
-    def __init__(self, store: Store, hub: Hub, settings: Settings, authorizer: Authorizer) -> None:
+    def __init__(self, store: Store, hub: Hub, settings: Settings, authorizer: Authorizer, revoked: Revoked) -> None:
         """No streams yet.
 
         Args:
@@ -58,6 +60,7 @@ class Streams:
             hub: Once it is closing, no stream begins.
             settings: `max_streams` and the keep-alive interval are taken from it.
             authorizer: Asked again and again while streams are open.
+            revoked: What was taken away; it tells when something was.
         """
         self._store, self._hub, self._authorizer = store, hub, authorizer
         self._most = settings.max_streams
@@ -67,6 +70,9 @@ class Streams:
         self.tick = min(settings.keepalive / _TICKS_PER_KEEPALIVE, _LONGEST_TICK)
         self._check_every = settings.keepalive / 2
         self._asking = asyncio.Semaphore(_AT_ONCE)
+        self._revoked, self._clock = revoked, asyncio.get_running_loop().time
+        self._put_out_until = 0.0
+        revoked.on_change(self.put_out)
 
     def __len__(self) -> int:
         return len(self._viewers)
@@ -107,9 +113,25 @@ class Streams:
                     task.cancel()
             self._task = self._check = None
 
+    def put_out(self) -> None:
+        """Something was taken away: whoever reads with it stops now."""
+        # For a while: a stream that was allowed before this moment may be about to begin.
+        self._put_out_until = self._clock() + _ABOUT_TO_BEGIN
+        for viewer in self._viewers:
+            # Which session a run belongs to its record says: that is looked at in the next round of the sweep.
+            viewer.authorised_at = min(viewer.authorised_at, self._clock() - self._check_every)
+        self._put_out()
+
+    def _put_out(self) -> None:
+        for viewer in list(self._viewers):
+            if self._revoked.refuses(viewer.principal, run_id=viewer.run_id):
+                viewer.close("unauthorized")
+
     async def _sweep(self) -> None:
-        clock = asyncio.get_running_loop().time
+        clock = self._clock
         while True:
+            if clock() < self._put_out_until:
+                self._put_out()
             for number, viewer in enumerate(list(self._viewers), 1):
                 try:
                     viewer.tick(clock())
@@ -147,7 +169,7 @@ class Streams:
         async with self._asking:
             refusal = await self._refusal(principal, record)
         for viewer in viewers:
-            now = asyncio.get_running_loop().time()
+            now = self._clock()
             if refusal == _UNKNOWN and now - viewer.authorised_at < _PATIENCE * self._check_every:
                 continue  # asked again in the next round: who decides may only have been away for a moment
             if refusal is None:

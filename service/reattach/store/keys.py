@@ -81,6 +81,10 @@ class Keys:
         """String with an expiry: what a ticket stands for. `name` is a digest."""
         return f"{self.prefix}:{{{shard_for(name, self.shards):02d}}}:ticket:{name}"
 
+    def revoked(self) -> str:
+        """Hash with an expiry: what was taken away, by a digest of from whom; one for all tenants."""
+        return f"{self.prefix}:{{{self.tags[0]}}}:revoked"
+
     def session_name(self, tenant: str, session_id: str) -> str:
         """The name of a session in keys and cursors."""
         return session_name(tenant, session_id, self.shards)

@@ -12,6 +12,7 @@ from .events import Events
 from .handouts import Handouts
 from .keys import Keys
 from .redis import Target
+from .revocations import Revocations
 from .runs import Runs
 from .server import ServerFacts, broken_scripts, read_facts
 from .session_log import SessionLog
@@ -34,6 +35,7 @@ class Store:
         work: The workers' side.
         handouts: Claims that travel over a network.
         tickets: Short-lived permissions to read one run.
+        revocations: What was taken away.
         checkpoints: Snapshots.
         sessions: The clients' side of sessions.
         session_log: Reading sessions event by event.
@@ -57,6 +59,7 @@ class Store:
         self.work = Work(self.door, self.keys, settings)
         self.handouts = Handouts(self.door, self.keys, settings)
         self.tickets = Tickets(self.door, self.keys)
+        self.revocations = Revocations(self.door, self.keys)
         self.checkpoints = Checkpoints(self.door, self.keys)
         self.session_log = SessionLog(self.door, self.keys, self.events)
         self.turns = Turns(self.door, self.keys)

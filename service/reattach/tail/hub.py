@@ -12,7 +12,7 @@ import msgspec
 import structlog
 
 from ..core.settings import Settings
-from ..store import Store
+from ..store import Ring, Store
 from .fetch import Fetch
 from .followed import Followed
 from .pages import Pages
@@ -67,10 +67,11 @@ class Hub:
         self._interval = settings.keepalive
         self._tasks: list[asyncio.Task[None]] = []
         self._at_close: list[Callable[[], Awaitable[None]]] = []
+        self._hearing: list[Callable[[Ring], None]] = []
 
     async def start(self) -> None:
         """Begin to listen. Does not wait for the store: joins work as soon as it does."""
-        bells = self.store.bells(self._fetch.rang, on_state=self._hints, ready=self._fetch.ready)
+        bells = self.store.bells(self._rang, on_state=self._hints, ready=self._fetch.ready)
         for name, work in (("bells", bells.run), ("fetch", self._fetch.run), ("sweep", self._sweep)):
             self._tasks.append(asyncio.create_task(self._forever(name, work), name=f"reattach-{name}"))
 
@@ -89,6 +90,15 @@ class Hub:
     def at_close(self, close: Callable[[], Awaitable[None]]) -> None:
         """Also do this when the hub closes: whatever else keeps requests waiting in this process ends with it."""
         self._at_close.append(close)
+
+    def hear(self, heard: Callable[[Ring], None]) -> None:
+        """Also tell this of every hint; it must not block."""
+        self._hearing.append(heard)
+
+    def _rang(self, ring: Ring) -> None:
+        for heard in self._hearing:
+            heard(ring)
+        self._fetch.rang(ring)
 
     @property
     def closing(self) -> str | None:

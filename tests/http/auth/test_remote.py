@@ -153,11 +153,12 @@ async def test_nobody_is_let_in_while_it_is_away(judge: Judge, replicas: Replica
     ann = Person(service.client, "acme/ann")
     judge.go.clear()
     with structlog.testing.capture_logs() as logs:
-        for method, path, body in (
+        asked: list[tuple[str, str, Any]] = [
             ("GET", "/agent-runs", None),
             ("POST", "/agent-runs", {"agent": "a", "input": {}}),
             ("GET", "/limits", None),
-        ):
+        ]
+        for method, path, body in asked:
             answer = await ann.ask(method, path, body)
             assert (answer.status_code, answer.json()["code"]) == (503, "auth_unavailable") and int(answer.headers["retry-after"]) >= 1
         judge.go.set()
@@ -210,7 +211,7 @@ async def test_answers_count_for_a_moment(judge: Judge, remote: Remote) -> None:
 
 async def test_many_who_ask_the_same_share_the_answer(judge: Judge, remote: Remote) -> None:
     """Whoever leaves takes it from nobody; and never more than a few questions are out at once."""
-    policy = remote(keep=60.0)
+    policy = remote(keep=60.0, timeout=20.0)
     judge.go.clear()
     same = [asyncio.create_task(policy.may(ANN, "list", None)) for _ in range(50)]
     others = [asyncio.create_task(policy.may(Principal(tenant="acme", subject=f"p{n}"), "list", None)) for n in range(2 * AT_ONCE)]

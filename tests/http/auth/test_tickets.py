@@ -136,7 +136,7 @@ async def test_a_token_wins_and_a_cookie_loses(guarded: Service) -> None:
     url = (await make(guarded, run_id))["url"]
     page = {"accept": "application/json"}
     assert (await guarded.client.get(url, headers={**page, **bearer(exp=1)})).status_code == 401
-    assert (await guarded.client.get(url, headers={**page, **bearer(sub="bob")})).status_code == 103
+    assert (await guarded.client.get(url, headers={**page, **bearer(sub="bob")})).status_code == 403
     assert (await guarded.client.get(url, headers={**page, "cookie": f"login={ISSUER.token(sub='bob')}"})).status_code == 200
     wrong = await guarded.client.get(f"/agent-runs/{run_id}?ticket=x", headers=bearer())
     assert wrong.status_code == 200, "a token needs no ticket"

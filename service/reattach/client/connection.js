@@ -88,8 +88,8 @@ export class Connection {
   async #enter() {
     const life = ++this.#life
     this.#entered = true
+    this.#show({ state: 'connecting' })
     if (!this.#share) return this.#lead()
-    this.#show({ state: 'connecting', shared: true })
     const name = typeof this.#share === 'string' ? this.#share : await this.#http.identity().catch(() => null)
     if (life !== this.#life) return
     // Without a token there is nothing to share under; the line will meet the same trouble and say so.

@@ -68,7 +68,6 @@ class Chromium:
         """A browser as one person has it: tabs in it share storage and locks, and nothing with other profiles."""
         assert self._browser is not None
         context = await self.do(self._browser.new_context(base_url=base_url, locale="en", **options))
-        context.set_default_timeout(TIMEOUT * 1000)
         return Profile(self, context, base_url)
 
 
@@ -82,9 +81,9 @@ class Profile:
 
     async def tab(self, address: str = "/") -> "Tab":
         """Open another tab."""
-        page = await self._chromium.do(self.context.new_page())
-        tab = Tab(self._chromium, page, self._base_url)
+        tab = Tab(self._chromium, await self._chromium.do(self.context.new_page()))
         self.tabs.append(tab)
+        await tab.do(tab.watch(self._base_url))
         await tab.goto(address)
         return tab
 
@@ -103,9 +102,14 @@ class Tab:
         asked: Every request: method and address.
     """
 
-    def __init__(self, chromium: Chromium, page: Page, base_url: str) -> None:
+    def __init__(self, chromium: Chromium, page: Page) -> None:
         self._chromium, self.page = chromium, page
         self.complaints, self.foreign, self.asked = list[str](), list[str](), list[str]()
+
+    async def watch(self, base_url: str) -> None:
+        """Begin to watch it; on the browser's own loop, since it tells the browser so."""
+        page = self.page
+        page.set_default_timeout(TIMEOUT * 1000)
         page.on("console", lambda said: self.complaints.append(said.text) if said.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.on("request", lambda request: self._asks(request.method, request.url, base_url))
@@ -131,9 +135,9 @@ class Tab:
         """Wait until an element says exactly this."""
         await self.do(expect(self.page.locator(selector)).to_have_text(text))
 
-    async def click(self, role: Any, name: str, **options: Any) -> None:
+    async def click(self, role: Any, name: str, *, exact: bool = True) -> None:
         """Press what has this role and name, as a person finds it."""
-        await self.do(self.page.get_by_role(role, name=name, **options).click())
+        await self.do(self.page.get_by_role(role, name=name, exact=exact).click())
 
     async def press(self, *keys: str) -> None:
         """Press keys."""
@@ -162,5 +166,6 @@ class Tab:
         Raises:
             AssertionError: It complained, or asked for something elsewhere.
         """
-        assert [text for text in self.complaints if not allowed(text)] == []
-        assert self.foreign == []
+        complaints = [text for text in self.complaints if not allowed(text)]
+        assert not complaints, f"the page complained: {complaints}"
+        assert not self.foreign, f"the page asked for {self.foreign}"

@@ -25,7 +25,7 @@ def chromium() -> Iterator[Chromium]:
 
 @pytest.fixture
 async def profiles(chromium: Chromium, request: pytest.FixtureRequest, task_guard: None) -> AsyncIterator[Profiles]:
-    """Open the browser of one more person on a service: ``await profiles(base_url)``. All its tabs are checked at the end."""
+    """Opens the browser of one more person, on the service at an address. All its tabs are checked at the end."""
     opened: list[Profile] = []
     provoked = request.node.get_closest_marker("provokes_network_errors") is not None
 

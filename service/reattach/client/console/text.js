@@ -15,6 +15,11 @@ function written(char) {
   return `⟨U+${char.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`;
 }
 
+/** The text with a capital letter at its beginning. */
+export function capital(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
 /** At most `limit` characters, never half of one; cut text ends with `…`. */
 export function clip(text, limit) {
   if (text.length <= limit) return text;

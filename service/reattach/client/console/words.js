@@ -2,6 +2,8 @@
  * What states and answers are called on screen. The words are the contract's own where it has some, and sentences where people need them.
  */
 
+import { capital } from "./text.js";
+
 export const STATES = ["queued", "running", "waiting", "succeeded", "failed", "cancelled"];
 
 const ENDED = new Set(["succeeded", "failed", "cancelled"]);
@@ -69,7 +71,6 @@ export function problemText(error) {
 }
 
 function sentence(text) {
-  const trimmed = String(text).trim();
-  const upper = trimmed.charAt(0).toUpperCase() + trimmed.slice(1);
+  const upper = capital(String(text).trim());
   return /[.!?…]$/.test(upper) ? upper : `${upper}.`;
 }

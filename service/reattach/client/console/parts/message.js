@@ -30,7 +30,7 @@ export function conversation() {
 }
 
 function messageCard(first) {
-  const role = h("h3", { class: "role" });
+  const role = h("h2", { class: "role" });
   const status = h("span", { class: "message-status" });
   const body = h("div", { class: "body" });
   const element = h("article", { class: "message" }, h("header", {}, role, status), body);
@@ -68,7 +68,7 @@ function contentParts(body, parts, content) {
 function textPart() {
   const node = document.createTextNode("");
   const more = h("button", { type: "button", class: "button small", hidden: true, onclick: () => ((limit += PART), update(text)) });
-  const element = h("div", { class: "text", dir: "auto" }, node);
+  const element = h("div", { class: "part" }, h("div", { class: "text", dir: "auto" }, node), more);
   let limit = PART;
   let text = "";
 
@@ -80,7 +80,6 @@ function textPart() {
     const rest = text.length - shown.length;
     more.hidden = rest === 0;
     say(more, `Show more (${size(rest)} left)`);
-    if (rest && !more.isConnected) element.after(more);
   }
 
   return { kind: "text", element, update };

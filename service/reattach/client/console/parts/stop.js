@@ -53,7 +53,7 @@ export function stopping() {
       dialog.close();
       show(answer.disposition, answer);
       announce(DISPOSITIONS[answer.disposition]?.title ?? answer.disposition);
-      notice.firstElementChild?.focus();
+      notice.firstElementChild?.focus({ preventScroll: true });
     } catch (error) {
       replace(refused, problemNote(error, "The request did not arrive"));
       // Another reason is another request; the same one may be sent again.
@@ -67,9 +67,10 @@ export function stopping() {
     run = next;
     const ended = hasEnded(run.state);
     button.hidden = ended;
-    if (ended && dialog.open) dialog.close();
-    const asked = run.cancel?.version > 0;
-    const disposition = run.cancel?.disposition ?? (asked ? (ended ? "already_terminal" : "cancellation_pending") : null);
+    const asked = run.cancel.version > 0;
+    // The request has arrived, this one or another's: what becomes of it is shown on the page.
+    if (dialog.open && (ended || (asked && go.disabled))) dialog.close();
+    const disposition = asked ? run.cancel.disposition : null;
     // The answer given here stands until the run itself says more.
     if (answered?.disposition === "already_terminal" && !asked) return;
     show(disposition, run);

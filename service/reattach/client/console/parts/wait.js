@@ -41,10 +41,12 @@ function card(run, waiting) {
   const title = unresolved ? "Did this take effect?" : visible(waiting.prompt || `An answer is needed: ${waiting.reason}`);
   const asking = unresolved ? verdictForm(run, waiting, send) : approvalForm(send);
   const meta = h("p", { class: "wait-meta" }, h("span", {}, unresolved ? "a person has to look" : name(waiting.reason)), h("span", {}, "asked ", asked), left);
-  const element = h("section", { class: "wait", "aria-labelledby": id }, meta, h("h2", { id, dir: "auto" }, title), asking.element, refused);
+  const element = h("section", { class: "wait", "aria-labelledby": id, tabindex: -1 }, meta, h("h2", { id, dir: "auto" }, title), asking.element, refused);
   const key = newKey();
 
   async function send(value) {
+    // A button that is disabled drops the focus; it stays in the card.
+    element.focus();
     asking.busy(true);
     replace(refused);
     try {

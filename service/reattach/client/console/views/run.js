@@ -44,7 +44,7 @@ export function runView({ id }) {
   const content = h("div", { class: "run", hidden: true }, h("div", { class: "run-main" }, wait.element, stop.notice, panes.element), rail);
   const trouble = h("div");
   const element = h("div", { class: "page wide" }, head, trouble, content, stop.dialog);
-  head.hidden = true;
+  state.element.hidden = stop.button.hidden = true;
   let run = null;
   let frame = 0;
   let problem = null;
@@ -58,7 +58,7 @@ export function runView({ id }) {
     const sticky = atEnd(said);
     if (run && run.state !== now.run.state && hasEnded(now.run.state)) announce(`The run has ${now.run.state === "cancelled" ? "been " : ""}${now.run.state}.`);
     run = now.run;
-    head.hidden = content.hidden = false;
+    state.element.hidden = content.hidden = false;
     say(title, name(run.agent));
     document.title = `${name(run.agent)}, ${run.state} · Reattach`;
     state.update(run.state);

@@ -8,7 +8,7 @@ import { emptyNote, problemNote } from "../parts/notes.js";
 import { runRow } from "../parts/run-row.js";
 import { Poll } from "../poll.js";
 import { place } from "../router.js";
-import { many, name } from "../text.js";
+import { capital, many, name } from "../text.js";
 import { everySecond } from "../time.js";
 import { hasEnded, STATES } from "../words.js";
 
@@ -75,7 +75,7 @@ function filterOf(query) {
 
 function filterBar(first) {
   let filter = first;
-  const states = ["", ...STATES].map((state) => h("a", { class: "tab" }, state || "all"));
+  const states = ["", ...STATES].map((state) => h("a", { class: "tab" }, capital(state || "all")));
   const agent = field("Agent", "agent", "search");
   const session = field("Session", "session_id", "search");
   const element = h(

@@ -1,15 +1,16 @@
 """Lost hints, lost connections, a store that is away: latency, never a gap; and an honest end where waiting would be a lie."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
 
 from reattach.core.errors import StoreUnavailable
+from reattach.core.event import Event
 from reattach.core.settings import Settings
-from reattach.store import Store
+from reattach.store import Ring, Store
 from reattach.tail import Hub, StreamEnded, changed
 
 from ..support.drive import Hand, start
@@ -126,6 +127,40 @@ async def test_a_short_outage_is_waited_out(store: Store, settings: Settings, pr
     await _finish(hand, live, replay)
     await far.close()
     await other.close()
+
+
+async def test_what_piled_up_is_read_in_bounded_pieces(store: Store, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large events of many runs, of which the hub learns all at once: no read brings more than its bound, and nobody misses anything."""
+    monkeypatch.setattr("reattach.tail.fetch.READ_BYTES", 64_000)
+    monkeypatch.setattr("reattach.tail.fetch._LEAST_MEAN", 10)
+    mine = await Store.open(msgspec.structs.replace(settings, max_payload=16_000))
+    hub = Hub(mine, mine.settings)
+    await hub.start()
+    hands = [await start(store, f"agent{n}") for n in range(12)]
+    viewers = [await Viewer(hub, hand.run_id).reaches(2) for hand in hands]
+    await hands[0].emit_many(30, size=1)
+    await viewers[0].reaches(32)
+    gate, real, sizes = Gate(mine, "tail"), mine.events.tail, list[int]()
+
+    async def measured(positions: Mapping[str, int], **how: int) -> dict[str, list[Event]]:
+        found = await real(positions, **how)
+        sizes.append(sum(len(e.payload) for events in found.values() for e in events))
+        return found
+
+    gate.shut()
+    await hands[0].emit_many(1)
+    await gate.holds()
+    for hand in hands:
+        await hand.emit(*(("step.done", {"pad": "x" * 15_000}) for _ in range(10)))
+    gate.open()
+    mine.events.tail = measured
+    hub._fetch.rang(Ring(frozenset(), everything=True))  # pyright: ignore[reportPrivateUsage]
+    for n, (hand, viewer) in enumerate(zip(hands, viewers, strict=True)):
+        await viewer.reaches(43 if n == 0 else 12)
+        await _finish(hand, viewer)
+    assert sum(sizes) > 12 * 10 * 15_000 and max(sizes) <= 64_000
+    await hub.close()
+    await mine.close()
 
 
 async def test_an_outage_that_lasts_ends_the_streams(store: Store, settings: Settings, proxies: Proxies) -> None:

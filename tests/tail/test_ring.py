@@ -117,7 +117,7 @@ def test_what_pages_found_joins_the_ring_without_a_hole(offers: list[tuple[int, 
 async def test_overlapping_reads_are_taken_once(store: Store, overlap: int) -> None:
     """Two reads that answer the same question add each event once."""
     followed = Followed(RunSource(store, "run_07" + "0" * 24))
-    followed.begin(last=0, terminal=False, limit=1 << 20)
+    followed.begin(last=0, terminal=False, limit=1 << 20, largest=1 << 18)
     assert followed.take(frames(1, 20))
     assert followed.take(frames(21 - overlap, 25))
     assert not followed.take(frames(10, 25))

@@ -13,6 +13,9 @@ from .records import to_event
 READ_BYTES: Final = 16 * 1024 * 1024
 """About how much one read may bring: a server puts such an answer together in a few milliseconds, and serves nobody else meanwhile."""
 
+_PIECE: Final = 128
+"""Most events of one read of one log: twice `READ_BYTES` if each is as large as it may be by default."""
+
 TAIL_COUNT: Final = 1000
 """Most events one run contributes to one `tail`."""
 
@@ -37,6 +40,16 @@ class Events:
         """
         if not is_run_id(run_id):
             raise RunNotFound()
+        found: list[Event] = []
+        while len(found) < limit:
+            asked = min(limit - len(found), _PIECE)
+            part = await self._piece(run_id, found[-1].sequence if found else cursor, asked)
+            found += part
+            if len(part) < asked:
+                break
+        return found
+
+    async def _piece(self, run_id: str, cursor: int, limit: int) -> list[Event]:
         start = f"{cursor + 1}-0"
         log = await self._door.call("XRANGE", self._keys.log(run_id), start, "+", "COUNT", limit)
         if log and int(log[0][0][:-2]) == cursor + 1:

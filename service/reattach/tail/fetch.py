@@ -2,13 +2,14 @@
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import structlog
 
 from ..core.errors import NotFound, StoreUnavailable
 from ..store import Ring, Store
+from ..store.events import READ_BYTES
 from .followed import Followed
 from .frames import Frame
 from .news import News
@@ -23,6 +24,7 @@ _CHUNK: Final = 500
 _MOST_EVENTS: Final = 1000
 _CHUNK_EVENTS: Final = 8000
 _AT_ONCE: Final = 500
+_LEAST_MEAN: Final = READ_BYTES // _CHUNK_EVENTS
 
 
 class Fetch:
@@ -30,6 +32,10 @@ class Fetch:
 
     A hint is never data: it may be lost, late or doubled, and that costs time only, because every followed run is read again now and then
     (`mark_all`) and whenever hints may have been missed.
+
+    One read asks for as many events as fit into `READ_BYTES` when they are as large as lately. After a start or an outage, when much may
+    have piled up of which nothing is known, it asks for as many as fit when each is as large as an event may be, and for more with every
+    turn.
     """
 
     def __init__(self, store: Store, roster: Roster, pages: Pages, patience: Patience) -> None:
@@ -40,6 +46,8 @@ class Fetch:
         self._rung = asyncio.Event()
         self._doubt = False
         self._pace = Pace()
+        self._largest = store.settings.max_payload
+        self._mean = self._largest
 
     def rang(self, ring: Ring) -> None:
         """Take hints."""
@@ -88,6 +96,7 @@ class Fetch:
         doubt, self._doubt = self._doubt, False
         try:
             if doubt:
+                self._mean = self._largest
                 await self._reassure()
             await self._read(dirty)
         except StoreUnavailable:
@@ -100,12 +109,16 @@ class Fetch:
         return True
 
     async def _read(self, dirty: Sequence[str]) -> None:
-        for start in range(0, len(dirty), _CHUNK):
-            chunk = [f for f in map(self._roster.get, dirty[start : start + _CHUNK]) if f is not None and f.ready and not f.terminal]
+        start = 0
+        while start < len(dirty):
+            most = max(1, READ_BYTES // self._mean)
+            part, start = dirty[start : start + min(_CHUNK, most)], start + min(_CHUNK, most)
+            chunk = [f for f in map(self._roster.get, part) if f is not None and f.ready and not f.terminal]
             if not chunk:
                 continue
-            count = min(_MOST_EVENTS, _CHUNK_EVENTS // len(chunk))
+            count = min(_MOST_EVENTS, most // len(chunk))
             found = await self._news.read({f: f.last for f in chunk}, count=count)
+            self._learn(found.values())
             encoded = 0
             for followed in chunk:
                 frames = found.get(followed)
@@ -120,6 +133,14 @@ class Fetch:
                     encoded = 0
                     await asyncio.sleep(0)
 
+    def _learn(self, found: Iterable[Sequence[Frame]]) -> None:
+        """How large events are just now; forgotten by half with every read, so that one large one does not slow all that follow."""
+        count = size = 0
+        for frames in found:
+            count += len(frames)
+            size += sum(len(frame.sse) for frame in frames)
+        self._mean = max(_LEAST_MEAN, self._mean // 2, size // max(count, 1))
+
     async def _reassure(self) -> None:
         """Hints or reads were lost: the store may have been restored, failed over to an older state, or have let go of whole logs.
 
@@ -129,8 +150,9 @@ class Fetch:
         self._pages.forget()
         self._roster.forget_idle()
         ready = [f for f in self._roster if f.ready]
-        for start in range(0, len(ready), _CHUNK):
-            chunk = ready[start : start + _CHUNK]
+        most = max(1, min(_CHUNK, READ_BYTES // self._largest))
+        for start in range(0, len(ready), most):
+            chunk = ready[start : start + most]
             found = await self._news.read({f: f.last - 1 for f in chunk}, count=1)
             for followed in chunk:
                 if not await self._continues(followed, found.get(followed)):

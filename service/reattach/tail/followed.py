@@ -6,6 +6,7 @@ from typing import Final
 
 import structlog
 
+from ..store.events import READ_BYTES
 from .frames import Frame, Slice
 from .ring import Ring
 from .source import Source
@@ -14,9 +15,8 @@ _log = structlog.get_logger("reattach.tail")
 
 Listener = Callable[[], None]
 
-FIRST_SPAN: Final = 64
-LEAST_SPAN: Final = 4
-MOST_SPAN: Final = 256
+_FIRST_SPAN: Final = 64
+_MOST_SPAN: Final = 256
 _LARGE_PAGE: Final = 1024 * 1024
 _SMALL_PAGE: Final = 256 * 1024
 
@@ -57,19 +57,21 @@ class Followed:
         self.rang = False
         self.ended: str | None = None
         self.linger: asyncio.TimerHandle | None = None
-        self.span = FIRST_SPAN
+        self.span = _FIRST_SPAN
         self.ring = Ring(0, 0)
         self._waiters: set[asyncio.Future[None]] = set()
         self._listeners: dict[Listener, None] = {}
 
-    def begin(self, *, last: int, terminal: bool, limit: int) -> None:
+    def begin(self, *, last: int, terminal: bool, limit: int, largest: int) -> None:
         """Stand at the run's newest event; older ones come from pages.
 
         Args:
             last: The newest event's sequence.
             terminal: Whether it ends the run.
             limit: Most bytes the ring keeps.
+            largest: Largest payload an event may have; a first page of such events fits into one read.
         """
+        self.span = min(_FIRST_SPAN, max(1, READ_BYTES // largest))
         self.ready, self.ring, self.terminal = True, Ring(last, limit), terminal
 
     @property
@@ -154,6 +156,6 @@ class Followed:
     def paged(self, count: int, size: int) -> None:
         """Learn from a page how many events the next ones should hold."""
         if size > _LARGE_PAGE:
-            self.span = max(LEAST_SPAN, min(self.span, count // 4))
-        elif size < _SMALL_PAGE and self.span < MOST_SPAN and count >= self.span:
-            self.span = min(MOST_SPAN, self.span * 4)
+            self.span = max(1, min(self.span, count // 4))
+        elif size < _SMALL_PAGE and self.span < _MOST_SPAN and count >= self.span:
+            self.span = min(_MOST_SPAN, self.span * 4)

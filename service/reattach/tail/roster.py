@@ -130,6 +130,6 @@ class Roster:
             return
         finally:
             followed.loading = None
-        followed.begin(last=last, terminal=terminal, limit=self.ring_limit())
+        followed.begin(last=last, terminal=terminal, limit=self.ring_limit(), largest=self._store.settings.max_payload)
         if followed.rang:
             self._on_late(followed)

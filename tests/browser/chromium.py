@@ -7,6 +7,7 @@ import asyncio
 import shutil
 import threading
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from playwright.async_api import Browser, BrowserContext, Page, Playwright, async_playwright, expect
@@ -78,6 +79,10 @@ class Profile:
         self._chromium, self._base_url = chromium, base_url
         self.context = context
         self.tabs: list[Tab] = []
+
+    async def prepare(self, script: Path) -> None:
+        """Run a script in every document from now on."""
+        await self._chromium.do(self.context.add_init_script(path=script))
 
     async def tab(self, address: str = "/") -> "Tab":
         """Open another tab."""

@@ -1,28 +1,31 @@
 """Pictures of the console, made on each run. ``REATTACH_SCREENSHOTS=tests/browser/screenshots`` puts them where the README shows them."""
 
+import asyncio
 import os
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from reattach.core.settings import Settings
 from reattach.demo.agents import agents
-from reattach.store import Store
 
 from ..support.processes import ROOT
 from ..support.service import Service
+from ..support.working import RunningWorker
 from .chromium import Tab
 from .conftest import Profiles
 
 KEPT: Final = Path(__file__).parent / "screenshots"
+NAMES: Final = ("cut", "question", "runs", "log", "session", "phone-question", "phone-run")
 LARGEST: Final = 150_000
 DEMO: Final = {"agent": "support", "input": {"ticket": 981}}
 REFUND: Final = {"agent": "refund", "input": {"ticket": 981, "amount": 40}}
-DESKTOP: Final[dict[str, Any]] = {"viewport": {"width": 1280, "height": 800}}
+DESKTOP: Final[dict[str, Any]] = {"viewport": {"width": 1280, "height": 760}}
 PHONE: Final[dict[str, Any]] = {"viewport": {"width": 390, "height": 780}, "has_touch": True, "is_mobile": True, "device_scale_factor": 1.5}
 
-Workers = Callable[..., Awaitable[Any]]
 Shots = Callable[[Tab, str], Awaitable[None]]
 
 
@@ -34,9 +37,9 @@ def shot(tmp_path: Path) -> Shots:
 
     async def take(tab: Tab, name: str) -> None:
         await tab.run("document.fonts.ready.then(() => document.fonts.size)")
-        path = folder / f"{name}.png"
-        await tab.do(tab.page.screenshot(path=path, animations="disabled", caret="hide"))
-        assert 10_000 < path.stat().st_size < LARGEST, f"{name}: {path.stat().st_size} bytes"
+        picture = await tab.do(tab.page.screenshot(animations="disabled", caret="hide"))
+        assert 10_000 < len(picture) < LARGEST, f"{name}: {len(picture)} bytes"
+        (folder / f"{name}.png").write_bytes(picture)
 
     return take
 
@@ -51,25 +54,30 @@ async def in_the_middle(tab: Tab) -> None:
     await tab.until("document.querySelectorAll('.message .text')[1]?.textContent.length > 260")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_on_a_desk(
-    service: Service, store: Store, workers: Workers, profiles: Profiles, shot: Shots, monkeypatch: pytest.MonkeyPatch, scheme: str
-) -> None:
-    """The list, a run in the middle of its answer, cut off and back again, its log, and a question."""
+@pytest.fixture
+async def demo(settings: Settings, monkeypatch: pytest.MonkeyPatch, task_guard: None) -> AsyncIterator[None]:
+    """A worker with the demo's agents."""
     monkeypatch.setenv("REATTACH_DEMO_SPEED", "90")
-    await workers(agents)
+    worker = await RunningWorker(settings, agents, None).start()
+    yield
+    await worker.close()
+    # The demo's tools work on threads.
+    await asyncio.get_running_loop().shutdown_default_executor()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_on_a_desk(service: Service, demo: None, profiles: Profiles, shot: Shots, scheme: str) -> None:
+    """A question, a run in the middle of its answer and cut off, its log when it is back, a session, the list."""
     profile = await profiles(service.base_url, color_scheme=scheme, **DESKTOP)
-    for session in (None, "conversation-17"):
-        await start(service, DEMO, session_id=session)
+    await start(service, DEMO, session_id="conversation-17")
     refund = await start(service, REFUND)
-    cancelled = await start(service, {"agent": "nightly.report", "input": {}})
-    await service.client.post(f"/agent-runs/{cancelled}/cancel")
-    await start(service, {"agent": "support", "input": {"ticket": 1}}, session_id="conversation-17")
+    report = await start(service, {"agent": "nightly.report", "input": {}})
+    await service.client.post(f"/agent-runs/{report}/cancel")
+    await start(service, {"agent": "support", "input": {"ticket": 1}})
     tab = await profile.tab(f"/#/runs/{refund}")
     await tab.see("Refund 40.00 EUR")
     await shot(tab, f"question-{scheme}")
-    run_id = await start(service, DEMO)
-    await tab.goto(f"/#/runs/{run_id}")
+    await tab.goto(f"/#/runs/{await start(service, DEMO, session_id='conversation-17')}")
     await in_the_middle(tab)
     await tab.click("button", "Cut the network")
     await tab.see("Network cut", within=".link-state")
@@ -78,21 +86,21 @@ async def test_on_a_desk(
     await tab.click("button", "Mend it now")
     await tab.says(".run-title .state", "succeeded")
     await tab.click("tab", "Log", exact=False)
-    await tab.do(tab.page.locator(".log-row").nth(6).click())
-    await tab.see("payload", within=".log-detail")
+    await tab.do(tab.page.get_by_role("listbox", name="Events").focus())
+    await tab.press("Home", "ArrowDown")
+    await tab.see('"attempt": 1', within=".log-detail")
     await shot(tab, f"log-{scheme}")
+    await tab.goto("/#/sessions/conversation-17")
+    await tab.until("document.querySelectorAll('.session-part .message').length === 4")
+    await shot(tab, f"session-{scheme}")
     await tab.goto("/")
     await tab.see("failed", within=".row")
     await shot(tab, f"runs-{scheme}")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_on_a_phone(
-    service: Service, workers: Workers, profiles: Profiles, shot: Shots, monkeypatch: pytest.MonkeyPatch, scheme: str
-) -> None:
+async def test_on_a_phone(service: Service, demo: None, profiles: Profiles, shot: Shots, scheme: str) -> None:
     """A question, and a run under way."""
-    monkeypatch.setenv("REATTACH_DEMO_SPEED", "90")
-    await workers(agents)
     profile = await profiles(service.base_url, color_scheme=scheme, **PHONE)
     tab = await profile.tab(f"/#/runs/{await start(service, REFUND)}")
     await tab.see("Refund 40.00 EUR")
@@ -105,5 +113,6 @@ async def test_on_a_phone(
 def test_the_pictures_that_are_shown_are_there() -> None:
     """Those in the README exist, and none is large."""
     shown = {path.name: path.stat().st_size for path in KEPT.glob("*.png")}
-    assert {f"{name}-{scheme}.png" for name in ("cut", "question", "runs", "log") for scheme in ("light", "dark")} <= set(shown)
+    assert set(shown) == {f"{name}-{scheme}.png" for name in NAMES for scheme in ("light", "dark")}
     assert max(shown.values()) < LARGEST
+    assert set(re.findall(r"tests/browser/screenshots/([\w-]+\.png)", (ROOT / "README.md").read_text("utf-8"))) <= set(shown)

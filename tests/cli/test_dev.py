@@ -84,10 +84,11 @@ def test_one_command_starts_everything_and_a_signal_ends_it(dev: Dev, tmp_path: 
     lines = {
         line.split()[0]: line.split(maxsplit=1)[1] for line in service.output().splitlines() if line.startswith("  ") and line[2] != " "
     }
-    assert list(lines) == ["store", "api", "auth", "worker", "try"]
+    assert list(lines) == ["store", "api", "auth", "worker", "page", "try"]
     assert f"everything is kept in {tmp_path / 'data'}" in lines["store"]
     assert lines["api"] == service.url
     assert "(support, refund)" in lines["worker"]
+    assert "<title>Reattach</title>" in httpx.get(lines["page"], trust_env=False).text
     run_id = create(service, ticket=981, speed=0)
     seen = wait_for(service, run_id, ended, "the demo's run to end")
     assert seen["state"] == "succeeded"

@@ -94,5 +94,5 @@ def test_the_layout_is_the_layout() -> None:
     [layout] = [block.text for block in readme.in_language("text") if "service/reattach/core" in block.text]
     named = set(re.findall(r"\b(?:service/reattach|tests|deploy|lua)/\w*", layout))
     assert not [name for name in named if not (ROOT / name).exists()]
-    parts = {path.parent.name for path in (ROOT / "service" / "reattach").glob("*/[a-z]*.py")}
+    parts = {path.parent.name for kind in ("py", "js") for path in (ROOT / "service" / "reattach").glob(f"*/[a-z]*.{kind}")}
     assert {Path(name).name for name in named if name.startswith("service/")} == parts

@@ -15,7 +15,7 @@ from ..core.errors import InvalidRequest
 from ..core.settings import Settings
 from ..store import Store
 from .children import Child, Keeper
-from .console import say, start_logs
+from .console import paint, say, start_logs
 from .embedded import Embedded
 from .folder import DataFolder
 from .handshake import spawn_and_hear
@@ -81,6 +81,7 @@ async def _everything(settings: Settings, agents: str) -> None:
         say_api(api.url, settings)
         ready = await worker.start()
         say("worker", f"process {worker.pid}, {agents} ({', '.join(ready.agents)})")
+        say("page", paint(f"{api.url}/", bold=True))
         _say_try(api.url, settings, ready.agents[0], demo=agents == DEMO)
         await api.until(asyncio.Event())
 

@@ -2,8 +2,7 @@
  * The one place that speaks to the service, all of it through the runtime that every other page may use too.
  */
 
-import { answer, cancel, Http, ReattachError, RunMirror, start } from "../client/reattach.js";
-import * as runtime from "../client/reattach.js";
+import { answer, cancel, Http, ReattachError, RunMirror, SessionMirror, start } from "../client/reattach.js";
 import { parse } from "./exact.js";
 import { token } from "./token.js";
 
@@ -92,7 +91,7 @@ export function followRun(runId) {
 
 /** A live view of one session; `getSnapshot().session` is its snapshot. */
 export function followSession(sessionId) {
-  return watched(new runtime.SessionMirror(sessionId, options));
+  return watched(new SessionMirror(sessionId, options));
 }
 
 function watched(mirror) {

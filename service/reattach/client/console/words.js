@@ -56,6 +56,14 @@ export const CONNECTION = {
   refused: "Refused",
 };
 
+/** What a second run of a session does while one is active. */
+export const POLICIES = {
+  parallel: "runs go side by side",
+  queue: "runs go one after the other",
+  reject: "one run at a time",
+  replace: "a new run replaces the active one",
+};
+
 /** What is known of a tool call. */
 export const TOOL = {
   requested: "running",

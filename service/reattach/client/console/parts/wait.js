@@ -13,13 +13,13 @@ import { verdictForm } from "./verdict.js";
 
 const UNRESOLVED = "effect_unresolved";
 
-/** `{element, update(run), tick()}`; empty while the run waits for nothing. */
+/** `{element, update(run), tick()}`; empty while the run waits for nothing, or without one. */
 export function waitCard() {
   const element = h("div");
   let shown = null;
 
   function update(run) {
-    const waiting = run.state === "waiting" ? run.waiting : null;
+    const waiting = run?.state === "waiting" ? run.waiting : null;
     if (waiting?.wait_id === shown?.waiting.wait_id && !waiting === !shown) return;
     const had = element.contains(document.activeElement);
     shown = waiting && card(run, waiting);

@@ -1,31 +1,33 @@
 /**
- * One session, live: the conversation over its runs, and the form that starts the next one.
+ * One session, live: the conversation over its runs, what they wait for, and the form that starts the next one.
  */
 
 import { followSession } from "../api.js";
 import { h, reconcile, replace, say } from "../dom.js";
 import { connectionPanel } from "../parts/connection.js";
-import { conversation } from "../parts/message.js";
 import { emptyNote, problemNote } from "../parts/notes.js";
+import { runInSession } from "../parts/run-in-session.js";
 import { stateTag } from "../parts/state.js";
+import { startForm } from "../parts/start-form.js";
 import { runPlace } from "../router.js";
 import { many, name } from "../text.js";
 import { everySecond, full, since } from "../time.js";
-import { startForm } from "./start.js";
+import { POLICIES } from "../words.js";
 
 /** @returns {import("../main.js").View} */
 export function sessionView({ id }) {
   const live = followSession(id);
   const title = h("h1", { tabindex: -1 }, name(id));
   const meta = h("p", { class: "meta" });
-  const talk = conversation();
-  const quiet = h("p", { class: "quiet-note" });
-  const runs = runsOfSession();
+  const parts = new Map();
+  const stream = h("div", { class: "stream" });
+  const older = h("p", { class: "quiet-note", hidden: true });
+  const runs = runsPanel();
   const link = connectionPanel(live);
   const form = startForm({ session: id, fixed: true, started: () => (next.open = false) });
   const next = h("details", { class: "panel next" }, h("summary", {}, "Start the next run"), form.element);
   const rail = h("aside", { class: "rail", "aria-label": "About this session" }, link.element, runs.element);
-  const content = h("div", { class: "run", hidden: true }, h("div", { class: "run-main" }, h("div", { class: "stream" }, talk.element, quiet), next), rail);
+  const content = h("div", { class: "run", hidden: true }, h("div", { class: "run-main" }, older, stream, next), rail);
   const trouble = h("div");
   const element = h("div", { class: "page wide" }, h("div", { class: "run-head" }, h("div", { class: "run-title" }, title), meta), trouble, content);
   let session = null;
@@ -40,9 +42,12 @@ export function sessionView({ id }) {
     if (!now.session) return;
     session = now.session;
     content.hidden = false;
-    talk.update(session.messages.map((message) => ({ ...message, message_id: `${message.run_id} ${message.message_id}` })));
-    quiet.hidden = session.messages.length > 0;
-    say(quiet, quiet.hidden ? "" : "Nothing has been said yet.");
+    const byRun = Map.groupBy(session.messages, (message) => message.run_id);
+    const shown = session.runs.map((run) => ({ run, messages: byRun.get(run.run_id) ?? [] }));
+    reconcile(stream, parts, shown, ({ run }) => run.run_id, ({ run }) => runInSession(run, live), (part, { run, messages }) => part.update(run, messages));
+    const left = session.messages_omitted ?? 0;
+    older.hidden = !session.next_before && !left;
+    say(older, `Earlier ${left ? "messages" : "runs"} of this session are on the runs' own pages.`);
     runs.update(session.runs);
     link.update(session.sequence, now.connection, now.counters);
     tick();
@@ -52,8 +57,10 @@ export function sessionView({ id }) {
     link.tick();
     if (!session) return;
     runs.tick();
-    const running = (session.active ?? []).length;
-    say(meta, [many(session.runs.length, "run"), running ? `${running} active` : "", session.policy ? `a second run: ${name(session.policy, 20)}` : "", `last activity ${since(session.last_activity_at ?? session.created_at)}`].filter(Boolean).join(" · "));
+    parts.forEach((part) => part.tick());
+    const active = session.active.length;
+    const words = [many(session.runs.length, "run") + (session.next_before ? " and more" : ""), active ? `${active} active` : "", POLICIES[session.policy], `last activity ${since(session.last_activity_at)}`];
+    say(meta, words.filter(Boolean).join(" · "));
   }
 
   const unsubscribe = live.subscribe(() => (frame ||= requestAnimationFrame(draw)));
@@ -64,6 +71,7 @@ export function sessionView({ id }) {
     unsubscribe();
     stopTicking();
     cancelAnimationFrame(frame);
+    parts.forEach((part) => part.dispose());
     form.dispose();
     live.close();
   }
@@ -71,7 +79,7 @@ export function sessionView({ id }) {
   return { element, title: name(id), nav: "sessions", dispose };
 }
 
-function runsOfSession() {
+function runsPanel() {
   const kept = new Map();
   const list = h("ol", { class: "session-runs" });
   const element = h("section", { class: "panel", "aria-labelledby": "runs-title" }, h("header", {}, h("h2", { id: "runs-title" }, "Runs")), list);
@@ -84,9 +92,9 @@ function runsOfSession() {
 
 function item(run) {
   const state = stateTag(run.state);
-  const at = h("time", { datetime: run.created_at, title: full(run.created_at) });
+  const at = h("time", { datetime: run.created_at, title: run.created_at && full(run.created_at) });
   const element = h("li", {}, h("a", { href: runPlace(run.run_id) }, name(run.agent)), state.element, at);
-  return { element, update: (now) => state.update(now.state), tick: () => say(at, since(run.created_at)) };
+  return { element, update: (now) => state.update(now.state), tick: () => run.created_at && say(at, since(run.created_at)) };
 }
 
 function refusal(error, id) {

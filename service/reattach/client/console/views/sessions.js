@@ -12,6 +12,8 @@ import { everySecond } from "../time.js";
 
 const PAGE = 50;
 const MOST = 200;
+/** Where something happened so lately, more is to be expected, milliseconds. */
+const RECENT = 30_000;
 
 /** @returns {import("../main.js").View} */
 export function sessionsView() {
@@ -29,7 +31,7 @@ export function sessionsView() {
     replace(note, sessions.length === 0 && nothing());
     say(tally, sessions.length === 0 ? "" : `${many(sessions.length, "session")}${next ? " and more" : ""}`);
     more.hidden = !next || limit >= MOST;
-    return sessions.some((session) => (session.active ?? []).length > 0);
+    return sessions.some((session) => Date.now() - Date.parse(session.last_activity_at) < RECENT);
   }
 
   function fail(error) {

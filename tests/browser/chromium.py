@@ -4,11 +4,14 @@ What belongs to the browser is awaited there: ``await chromium.do(page.click("â€
 """
 
 import asyncio
+import os
 import shutil
+import signal
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from playwright.async_api import Browser, BrowserContext, Page, Playwright, async_playwright, expect
 
@@ -26,6 +29,18 @@ TIMEOUT: Final = 10.0
 def binary() -> str | None:
     """The browser of this machine, if there is one."""
     return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+def descendants(pid: int, name: str) -> list[int]:
+    """Processes below this one whose name contains a text; parents first."""
+    found: list[int] = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            for child in map(int, task.read_text().split()):
+                if name in Path(f"/proc/{child}/comm").read_text():
+                    found.append(child)
+                found += descendants(child, name)
+    return found
 
 
 class Chromium:
@@ -92,6 +107,18 @@ class Profile:
         await tab.goto(address)
         return tab
 
+    @contextmanager
+    def stopped(self) -> Generator[None]:
+        """Stop every process of the browser without its knowing, as a suspended laptop does. Nothing may be asked of it meanwhile."""
+        processes = descendants(os.getpid(), "chrom")
+        for pid in processes:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in processes:
+                os.kill(pid, signal.SIGCONT)
+
     async def close(self) -> None:
         """Close all of it."""
         await self._chromium.do(self.context.close())
@@ -127,6 +154,16 @@ class Tab:
     async def do(self, work: Coroutine[Any, Any, T]) -> T:
         """Await something of the page's."""
         return await self._chromium.do(work)
+
+    async def lifecycle(self, state: Literal["frozen", "active"]) -> None:
+        """Freeze the page, as browsers do with those in the background, or let it go on."""
+
+        async def change() -> None:
+            session = await self.page.context.new_cdp_session(self.page)
+            await session.send("Page.setWebLifecycleState", {"state": state})
+            await session.detach()
+
+        await self.do(change())
 
     async def goto(self, address: str) -> None:
         """Go somewhere."""

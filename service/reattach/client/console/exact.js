@@ -4,11 +4,13 @@
 
 /** Parse a text; a number that would change becomes a raw one, which `JSON.stringify` writes as it was. */
 export function parse(text) {
-  return typeof JSON.rawJSON === "function" ? JSON.parse(text, keep) : JSON.parse(text);
+  return typeof JSON.rawJSON === 'function' ? JSON.parse(text, keep) : JSON.parse(text)
 }
 
 function keep(_key, value, context) {
-  return typeof value === "number" && context?.source !== undefined && String(value) !== context.source ? JSON.rawJSON(context.source) : value;
+  return typeof value === 'number' && context?.source !== undefined && String(value) !== context.source
+    ? JSON.rawJSON(context.source)
+    : value
 }
 
 /**
@@ -18,10 +20,10 @@ function keep(_key, value, context) {
  * @returns {{value: any} | {error: string}}
  */
 export function typed(text) {
-  if (text.trim() === "") return { error: "Write a JSON value here, e.g. true, 40 or \"yes\"." };
+  if (text.trim() === '') return { error: 'Write a JSON value here, e.g. true, 40 or "yes".' }
   try {
-    return { value: parse(text) };
+    return { value: parse(text) }
   } catch (error) {
-    return { error: `This is not JSON: ${error.message}` };
+    return { error: `This is not JSON: ${error.message}` }
   }
 }

@@ -2,37 +2,37 @@
  * The events of one run by their sequence, of which only a bounded part is held: what was looked at last, and what came in last.
  */
 
-import { eventsPage, exactEvent } from "./api.js";
-import { line } from "./text.js";
+import { eventsPage, exactEvent } from './api.js'
+import { line } from './text.js'
 
-const PAGE = 100;
-const PAGES = 40;
+const PAGE = 100
+const PAGES = 40
 /** Payloads of more characters are not held; they are asked for again when somebody opens them. */
-const HELD = 2000;
+const HELD = 2000
 
 /** @typedef {{sequence: number, type: string, at: string, preview: string, event: any | null}} Line */
 
 export class LogSource {
-  #runId;
-  #changed;
-  #pages = new Map();
-  #loading = new Map();
-  #abort = new AbortController();
+  #runId
+  #changed
+  #pages = new Map()
+  #loading = new Map()
+  #abort = new AbortController()
 
   /**
    * @param {string} runId
    * @param {() => void} changed Called when lines have arrived.
    */
   constructor(runId, changed) {
-    this.#runId = runId;
-    this.#changed = changed;
+    this.#runId = runId
+    this.#changed = changed
   }
 
   /** Lines held now. */
   get held() {
-    let sum = 0;
-    for (const page of this.#pages.values()) sum += page.lines.size;
-    return sum;
+    let sum = 0
+    for (const page of this.#pages.values()) sum += page.lines.size
+    return sum
   }
 
   /**
@@ -43,84 +43,84 @@ export class LogSource {
    * @returns {Line | "gone" | undefined}
    */
   at(sequence, latest) {
-    const number = Math.floor((sequence - 1) / PAGE);
-    const page = this.#pages.get(number);
-    const found = page?.lines.get(sequence);
-    if (found) return this.#used(number, page, found);
-    if (page && sequence <= page.complete) return "gone";
-    this.#load(number, latest);
-    return undefined;
+    const number = Math.floor((sequence - 1) / PAGE)
+    const page = this.#pages.get(number)
+    const found = page?.lines.get(sequence)
+    if (found) return this.#used(number, page, found)
+    if (page && sequence <= page.complete) return 'gone'
+    this.#load(number, latest)
+    return undefined
   }
 
   /** Take in events that came live. */
   put(events) {
     for (const event of events) {
-      const number = Math.floor((event.sequence - 1) / PAGE);
-      this.#page(number).lines.set(event.sequence, held(event));
+      const number = Math.floor((event.sequence - 1) / PAGE)
+      this.#page(number).lines.set(event.sequence, held(event))
     }
-    this.#trim();
+    this.#trim()
   }
 
   /** One whole event, exactly as it is kept. */
   whole(sequence) {
-    return exactEvent(this.#runId, sequence, this.#abort.signal);
+    return exactEvent(this.#runId, sequence, this.#abort.signal)
   }
 
   /** Give up what is under way. */
   close() {
-    this.#abort.abort();
+    this.#abort.abort()
   }
 
   #used(number, page, found) {
     // A map keeps its order: what was used last is at its end.
-    this.#pages.delete(number);
-    this.#pages.set(number, page);
-    return found;
+    this.#pages.delete(number)
+    this.#pages.set(number, page)
+    return found
   }
 
   #page(number) {
-    let page = this.#pages.get(number);
-    if (!page) this.#pages.set(number, (page = { lines: new Map(), complete: 0 }));
-    return page;
+    let page = this.#pages.get(number)
+    if (!page) this.#pages.set(number, (page = { lines: new Map(), complete: 0 }))
+    return page
   }
 
   async #load(number, latest) {
-    const asked = this.#loading.get(number);
-    if (asked !== undefined && (asked === "now" || Date.now() < asked)) return;
-    this.#loading.set(number, "now");
+    const asked = this.#loading.get(number)
+    if (asked !== undefined && (asked === 'now' || Date.now() < asked)) return
+    this.#loading.set(number, 'now')
     try {
-      const last = (number + 1) * PAGE;
-      const { events } = await eventsPage(this.#runId, number * PAGE, PAGE, this.#abort.signal);
-      const page = this.#page(number);
-      for (const event of events) if (event.sequence <= last) page.lines.set(event.sequence, held(event));
+      const last = (number + 1) * PAGE
+      const { events } = await eventsPage(this.#runId, number * PAGE, PAGE, this.#abort.signal)
+      const page = this.#page(number)
+      for (const event of events) if (event.sequence <= last) page.lines.set(event.sequence, held(event))
       // Up to here the service has said what there is; what is not among it is no longer kept.
-      page.complete = Math.max(page.complete, Math.min(last, Math.max(latest, events.at(-1)?.sequence ?? 0)));
-      this.#loading.delete(number);
-      this.#trim();
+      page.complete = Math.max(page.complete, Math.min(last, Math.max(latest, events.at(-1)?.sequence ?? 0)))
+      this.#loading.delete(number)
+      this.#trim()
     } catch (error) {
-      if (this.#abort.signal.aborted) return;
-      if (error.code === "cursor_expired") this.#expired(number, error.problem?.earliest_sequence ?? 1);
-      this.#loading.set(number, Date.now() + 2000);
+      if (this.#abort.signal.aborted) return
+      if (error.code === 'cursor_expired') this.#expired(number, error.problem?.earliest_sequence ?? 1)
+      this.#loading.set(number, Date.now() + 2000)
     }
-    this.#changed();
+    this.#changed()
   }
 
   #expired(number, earliest) {
-    const last = (number + 1) * PAGE;
-    this.#page(number).complete = Math.min(last, earliest - 1);
+    const last = (number + 1) * PAGE
+    this.#page(number).complete = Math.min(last, earliest - 1)
   }
 
   #trim() {
     for (const number of this.#pages.keys()) {
-      if (this.#pages.size <= PAGES) return;
-      this.#pages.delete(number);
+      if (this.#pages.size <= PAGES) return
+      this.#pages.delete(number)
     }
   }
 }
 
 /** @returns {Line} */
 function held(event) {
-  const preview = line(event.payload, 400);
-  const small = preview.length < 400 && JSON.stringify(event).length <= HELD;
-  return { sequence: event.sequence, type: event.type, at: event.occurred_at, preview, event: small ? event : null };
+  const preview = line(event.payload, 400)
+  const small = preview.length < 400 && JSON.stringify(event).length <= HELD
+  return { sequence: event.sequence, type: event.type, at: event.occurred_at, preview, event: small ? event : null }
 }

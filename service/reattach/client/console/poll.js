@@ -3,17 +3,17 @@
  * and further apart while the service does not answer.
  */
 
-const BUSY = 2000;
-const IDLE = 5000;
-const LONGEST = 30_000;
+const BUSY = 2000
+const IDLE = 5000
+const LONGEST = 30_000
 
 export class Poll {
-  #load;
-  #shown;
-  #failed;
-  #timer = 0;
-  #request = null;
-  #failures = 0;
+  #load
+  #shown
+  #failed
+  #timer = 0
+  #request = null
+  #failures = 0
 
   /**
    * @param {(signal: AbortSignal) => Promise<any>} load Asks once.
@@ -21,45 +21,45 @@ export class Poll {
    * @param {(error: any) => void} failed Shows why there is none.
    */
   constructor(load, shown, failed) {
-    this.#load = load;
-    this.#shown = shown;
-    this.#failed = failed;
-    document.addEventListener("visibilitychange", this.#woken);
-    addEventListener("online", this.#woken);
-    this.now();
+    this.#load = load
+    this.#shown = shown
+    this.#failed = failed
+    document.addEventListener('visibilitychange', this.#woken)
+    addEventListener('online', this.#woken)
+    this.now()
   }
 
   /** Ask now, whatever is under way. */
   async now() {
-    clearTimeout(this.#timer);
-    this.#request?.abort();
-    const request = (this.#request = new AbortController());
-    let pause = IDLE;
+    clearTimeout(this.#timer)
+    this.#request?.abort()
+    const request = (this.#request = new AbortController())
+    let pause
     try {
-      const answer = await this.#load(request.signal);
-      if (request.signal.aborted) return;
-      this.#failures = 0;
-      pause = this.#shown(answer) ? BUSY : IDLE;
+      const answer = await this.#load(request.signal)
+      if (request.signal.aborted) return
+      this.#failures = 0
+      pause = this.#shown(answer) ? BUSY : IDLE
     } catch (error) {
-      if (request.signal.aborted) return;
-      this.#failures += 1;
-      this.#failed(error);
-      pause = Math.min(LONGEST, BUSY * 2 ** (this.#failures - 1));
+      if (request.signal.aborted) return
+      this.#failures += 1
+      this.#failed(error)
+      pause = Math.min(LONGEST, BUSY * 2 ** (this.#failures - 1))
     }
-    this.#request = null;
+    this.#request = null
     // Pages that were opened together do not ask together.
-    this.#timer = setTimeout(() => document.hidden || this.now(), pause * (0.8 + 0.4 * Math.random()));
+    this.#timer = setTimeout(() => document.hidden || this.now(), pause * (0.8 + 0.4 * Math.random()))
   }
 
   /** End it. */
   close() {
-    clearTimeout(this.#timer);
-    this.#request?.abort();
-    document.removeEventListener("visibilitychange", this.#woken);
-    removeEventListener("online", this.#woken);
+    clearTimeout(this.#timer)
+    this.#request?.abort()
+    document.removeEventListener('visibilitychange', this.#woken)
+    removeEventListener('online', this.#woken)
   }
 
   #woken = () => {
-    if (!document.hidden && this.#request === null) this.now();
-  };
+    if (!document.hidden && this.#request === null) this.now()
+  }
 }

@@ -3,35 +3,35 @@
  * credential there is none here, and none is needed.
  */
 
-const KEY = "reattach.token";
+const KEY = 'reattach.token'
 
 /** The token, or an empty string. */
 export function token() {
   try {
-    return sessionStorage.getItem(KEY) ?? "";
+    return sessionStorage.getItem(KEY) ?? ''
   } catch {
-    return held;
+    return held
   }
 }
 
-let held = "";
+let held = ''
 
 /** Use another token from now on; an empty one is none. */
 export function setToken(value) {
-  held = value;
+  held = value
   try {
-    if (value) sessionStorage.setItem(KEY, value);
-    else sessionStorage.removeItem(KEY);
+    if (value) sessionStorage.setItem(KEY, value)
+    else sessionStorage.removeItem(KEY)
   } catch {
     // Storage is forbidden here: the token lives as long as the page.
   }
-  for (const listener of listeners) listener();
+  for (const listener of listeners) listener()
 }
 
-const listeners = new Set();
+const listeners = new Set()
 
 /** Hear when the token changes. */
 export function onToken(listener) {
-  listeners.add(listener);
-  return () => listeners.delete(listener);
+  listeners.add(listener)
+  return () => listeners.delete(listener)
 }

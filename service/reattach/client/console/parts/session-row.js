@@ -2,34 +2,45 @@
  * One session in a list.
  */
 
-import { h, say } from "../dom.js";
-import { sessionPlace } from "../router.js";
-import { many, name } from "../text.js";
-import { full, since } from "../time.js";
-import { POLICIES } from "../words.js";
+import { h, say } from '../dom.js'
+import { sessionPlace } from '../router.js'
+import { many, name } from '../text.js'
+import { full, since } from '../time.js'
+import { POLICIES } from '../words.js'
 
 /** `{element, update(session), tick()}`. */
 export function sessionRow(session) {
-  let now = session;
-  const policy = h("span", { class: "cell policy" }, POLICIES[session.policy] ?? name(session.policy, 20));
-  const events = h("span", { class: "cell events" });
-  const at = h("time", { class: "cell created" });
-  const link = h("a", { class: "row-link", href: sessionPlace(session.session_id) }, h("span", { class: "row-name" }, name(session.session_id)));
-  const element = h("li", { class: "row" }, h("span", { class: "cell main" }, link, h("span", { class: "row-id" }, name(session.initiator))), policy, events, at);
+  let now = session
+  const policy = h('span', { class: 'cell policy' }, POLICIES[session.policy] ?? name(session.policy, 20))
+  const events = h('span', { class: 'cell events' })
+  const at = h('time', { class: 'cell created' })
+  const link = h(
+    'a',
+    { class: 'row-link', href: sessionPlace(session.session_id) },
+    h('span', { class: 'row-name' }, name(session.session_id)),
+  )
+  const element = h(
+    'li',
+    { class: 'row' },
+    h('span', { class: 'cell main' }, link, h('span', { class: 'row-id' }, name(session.initiator))),
+    policy,
+    events,
+    at,
+  )
 
   function update(next) {
-    now = next;
-    say(events, many(next.sequence, "event"));
-    tick();
+    now = next
+    say(events, many(next.sequence, 'event'))
+    tick()
   }
 
   function tick() {
-    const text = now.last_activity_at;
-    at.dateTime = text;
-    at.title = full(text);
-    say(at, since(text));
+    const text = now.last_activity_at
+    at.dateTime = text
+    at.title = full(text)
+    say(at, since(text))
   }
 
-  update(session);
-  return { element, update, tick };
+  update(session)
+  return { element, update, tick }
 }

@@ -2,124 +2,161 @@
  * The list of runs: newest first, by state, agent and session.
  */
 
-import { listRuns } from "../api.js";
-import { h, reconcile, replace, say } from "../dom.js";
-import { emptyNote, problemNote } from "../parts/notes.js";
-import { runRow } from "../parts/run-row.js";
-import { Poll } from "../poll.js";
-import { place } from "../router.js";
-import { capital, many, name } from "../text.js";
-import { everySecond } from "../time.js";
-import { hasEnded, STATES } from "../words.js";
+import { listRuns } from '../api.js'
+import { h, reconcile, replace, say } from '../dom.js'
+import { emptyNote, problemNote } from '../parts/notes.js'
+import { runRow } from '../parts/run-row.js'
+import { Poll } from '../poll.js'
+import { place } from '../router.js'
+import { capital, many, name } from '../text.js'
+import { everySecond } from '../time.js'
+import { hasEnded, STATES } from '../words.js'
 
-const PAGE = 50;
-const MOST = 200;
+const PAGE = 50
+const MOST = 200
 
 /** @returns {import("../main.js").View} */
 export function runsView({ query }) {
-  let filter = filterOf(query);
-  let limit = PAGE;
-  const rows = new Map();
-  const list = h("ol", { class: "rows", "aria-label": "Runs" });
-  const note = h("div");
-  const title = h("h1", { tabindex: -1 }, "Runs");
-  const tally = h("p", { class: "tally", role: "status" });
-  const more = h("button", { type: "button", class: "button more", hidden: true, onclick: showMore }, "Show more");
-  const filters = filterBar(filter);
-  const poll = new Poll(load, show, fail);
-  const stopTicking = everySecond(() => rows.forEach((row) => row.tick()));
+  let filter = filterOf(query)
+  let limit = PAGE
+  const rows = new Map()
+  const list = h('ol', { class: 'rows', 'aria-label': 'Runs' })
+  const note = h('div')
+  const title = h('h1', { tabindex: -1 }, 'Runs')
+  const tally = h('p', { class: 'tally', role: 'status' })
+  const more = h('button', { type: 'button', class: 'button more', hidden: true, onclick: showMore }, 'Show more')
+  const older = h('a', { class: 'button more', hidden: true }, 'Older runs')
+  const filters = filterBar(filter)
+  const poll = new Poll(load, show, fail)
+  const stopTicking = everySecond(() => rows.forEach(row => row.tick()))
 
   function load(signal) {
-    return listRuns({ ...filter, limit }, signal);
+    return listRuns({ ...filter, limit }, signal)
   }
 
   function show({ runs, next_before: next }) {
-    reconcile(list, rows, runs, (run) => run.run_id, runRow, (row, run) => row.update(run));
-    replace(note, runs.length === 0 && nothing(filter));
-    say(tally, runs.length === 0 ? "" : next && limit >= MOST ? `the newest ${many(runs.length, "run")}` : `${many(runs.length, "run")}${next ? " and more" : ""}`);
-    more.hidden = !next || limit >= MOST;
-    return runs.some((run) => !hasEnded(run.state));
+    reconcile(
+      list,
+      rows,
+      runs,
+      run => run.run_id,
+      runRow,
+      (row, run) => row.update(run),
+    )
+    replace(note, runs.length === 0 && nothing(filter))
+    say(tally, runs.length === 0 ? '' : `${many(runs.length, 'run')}${next ? ' and more' : ''}`)
+    more.hidden = !next || limit >= MOST
+    older.hidden = !next || limit < MOST
+    older.href = place('/', { ...filter, before: next })
+    return runs.some(run => !hasEnded(run.state))
   }
 
   function fail(error) {
-    replace(note, problemNote(error, "The runs cannot be shown", () => poll.now()));
+    replace(
+      note,
+      problemNote(error, 'The runs cannot be shown', () => poll.now()),
+    )
   }
 
   function showMore() {
-    limit = Math.min(MOST, limit + PAGE);
-    poll.now();
+    limit = Math.min(MOST, limit + PAGE)
+    poll.now()
   }
 
   function moved(next) {
-    if (next.name !== "runs") return false;
-    filter = filterOf(next.query);
-    limit = PAGE;
-    filters.update(filter);
-    poll.now();
-    return true;
+    if (next.name !== 'runs') return false
+    filter = filterOf(next.query)
+    limit = PAGE
+    filters.update(filter)
+    poll.now()
+    return true
   }
 
   function dispose() {
-    poll.close();
-    stopTicking();
+    poll.close()
+    stopTicking()
   }
 
-  const head = h("div", { class: "head" }, title, tally);
-  return { element: h("div", { class: "page" }, head, filters.element, note, list, more), title: "Runs", nav: "runs", dispose, moved };
+  const head = h('div', { class: 'head' }, title, tally)
+  return {
+    element: h('div', { class: 'page' }, head, filters.element, note, list, more, older),
+    title: 'Runs',
+    nav: 'runs',
+    dispose,
+    moved,
+  }
 }
 
 function filterOf(query) {
-  const state = query.get("state") ?? "";
-  return { state: STATES.includes(state) ? state : "", agent: query.get("agent") ?? "", session_id: query.get("session_id") ?? "" };
+  const state = query.get('state') ?? ''
+  return {
+    state: STATES.includes(state) ? state : '',
+    agent: query.get('agent') ?? '',
+    session_id: query.get('session_id') ?? '',
+    before: query.get('before') ?? '',
+  }
 }
 
 function filterBar(first) {
-  let filter = first;
-  const states = ["", ...STATES].map((state) => h("a", { class: "tab" }, capital(state || "all")));
-  const agent = field("Agent", "agent", "search");
-  const session = field("Session", "session_id", "search");
+  let filter = first
+  const states = ['', ...STATES].map(state => h('a', { class: 'tab' }, capital(state || 'all')))
+  const agent = field('Agent', 'agent', 'search')
+  const session = field('Session', 'session_id', 'search')
   const element = h(
-    "form",
-    { class: "filters", role: "search", "aria-label": "Filter runs", onsubmit: (event) => (event.preventDefault(), go()) },
-    h("div", { class: "tabs", role: "group", "aria-label": "State" }, states),
-    h("div", { class: "fields" }, agent.element, session.element, h("button", { class: "hidden-until-focus button" }, "Filter")),
-  );
+    'form',
+    { class: 'filters', role: 'search', 'aria-label': 'Filter runs', onsubmit: event => (event.preventDefault(), go()) },
+    h('div', { class: 'tabs', role: 'group', 'aria-label': 'State' }, states),
+    h('div', { class: 'fields' }, agent.element, session.element, h('button', { class: 'hidden-until-focus button' }, 'Filter')),
+  )
 
   function go() {
-    location.hash = place("/", { ...filter, agent: agent.value().toLowerCase(), session_id: session.value() });
+    location.hash = place('/', { state: filter.state, agent: agent.value().toLowerCase(), session_id: session.value() })
   }
 
-  for (const each of [agent, session]) each.input.addEventListener("change", go);
+  for (const each of [agent, session]) each.input.addEventListener('change', go)
 
   function update(now) {
-    filter = now;
+    filter = now
     states.forEach((link, at) => {
-      const state = at === 0 ? "" : STATES[at - 1];
-      link.href = place("/", { ...now, state });
-      if (state === now.state) link.setAttribute("aria-current", "true");
-      else link.removeAttribute("aria-current");
-    });
-    agent.set(now.agent);
-    session.set(now.session_id);
+      const state = at === 0 ? '' : STATES[at - 1]
+      link.href = place('/', { ...now, state, before: '' })
+      if (state === now.state) link.setAttribute('aria-current', 'true')
+      else link.removeAttribute('aria-current')
+    })
+    agent.set(now.agent)
+    session.set(now.session_id)
   }
 
-  update(first);
-  return { element, update };
+  update(first)
+  return { element, update }
 }
 
 function field(label, key, type) {
-  const input = h("input", { type, name: key, placeholder: label, "aria-label": label, autocomplete: "off", autocapitalize: "none", spellcheck: "false", maxlength: 128 });
-  return { element: h("span", { class: "field" }, input), input, value: () => input.value.trim(), set: (text) => (input.value = text) };
+  const input = h('input', {
+    type,
+    name: key,
+    placeholder: label,
+    'aria-label': label,
+    autocomplete: 'off',
+    autocapitalize: 'none',
+    spellcheck: 'false',
+    maxlength: 128,
+  })
+  return { element: h('span', { class: 'field' }, input), input, value: () => input.value.trim(), set: text => (input.value = text) }
 }
 
 function nothing(filter) {
   if (filter.state || filter.agent || filter.session_id) {
-    const wanted = [filter.state, filter.agent && `agent ${name(filter.agent)}`, filter.session_id && `session ${name(filter.session_id)}`];
-    return emptyNote("No such runs", `Nothing matches ${wanted.filter(Boolean).join(", ")} now.`, h("a", { class: "button", href: "#/" }, "Show all runs"));
+    const wanted = [filter.state, filter.agent && `agent ${name(filter.agent)}`, filter.session_id && `session ${name(filter.session_id)}`]
+    return emptyNote(
+      'No such runs',
+      `Nothing matches ${wanted.filter(Boolean).join(', ')} now.`,
+      h('a', { class: 'button', href: '#/' }, 'Show all runs'),
+    )
   }
   return emptyNote(
-    "No runs yet",
-    "A run is one execution of an agent. It goes on whoever watches, and whoever stops watching; everything it does is kept in order and can be read again from any place.",
-    h("a", { class: "button primary", href: "#/start" }, "Start the first run"),
-  );
+    'No runs yet',
+    'A run is one execution of an agent. It goes on whoever watches, and whoever stops watching; everything it does is kept in order and can be read again from any place.',
+    h('a', { class: 'button primary', href: '#/start' }, 'Start the first run'),
+  )
 }

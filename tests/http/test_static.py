@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -106,9 +105,22 @@ def test_what_files_name_exists() -> None:
         if not page.media_type.startswith(("text/javascript", "text/css")):
             continue
         for name in re.findall(r"""(?:from\s+|import\s+|url\()["'](\.[^"']+)["']""", page.content.decode()):
-            target = Path("/", *Path(address).parent.parts[1:], name)
-            resolved = "/" + "/".join(_resolved(target.parts[1:]))
+            resolved = "/" + "/".join(_resolved((*address.split("/")[1:-1], *name.split("/"))))
             assert resolved in pages, f"{address} names {name}"
+
+
+def test_every_module_is_announced() -> None:
+    """The page names all that it is made of, so that nothing is found out one import after the other."""
+    told = set(re.findall(r'rel="modulepreload" href="([^"]+)"', load_pages()["/"].content.decode()))
+    needed, open_ = set[str](), ["/console/main.js"]
+    while open_:
+        address = open_.pop()
+        if address in needed:
+            continue
+        needed.add(address)
+        for name in re.findall(r"""from ["'](\.[^"']+)["']""", load_pages()[address].content.decode()):
+            open_.append("/" + "/".join(_resolved((*address.split("/")[1:-1], *name.split("/")))))
+    assert {f"/{name}" for name in told} == needed - {"/console/main.js"}
 
 
 def _resolved(parts: tuple[str, ...]) -> list[str]:

@@ -2,7 +2,7 @@
 -- keys: run log audit effects bell session? session_log?
 -- args: id fence call status kind payload record mutating:int
 -- reply: OK sequence cancel_version | SEEN sequence cancel_version | FENCED | CLOSED state | MISSING
--- uses: clock int log tell
+-- uses: clock int log tell size
 local r = redis.call('HMGET', run, 'state', 'fence', 'sequence', 'cancel_version')
 local cancel = tonumber(r[4] or 0)
 if r[2] ~= fence then
@@ -21,6 +21,8 @@ if r[1] ~= 'running' then
 end
 local at, sequence = now_ms(), tonumber(r[3]) + 1
 write_event(log, audit, sequence, at, kind, payload)
+-- Counted, never refused.
+took_room(run, 1, #payload, at)
 redis.call('HSET', effects, call, status .. ' ' .. fence .. ' ' .. int(sequence) .. ' ' .. record)
 redis.call('HSET', run, 'sequence', int(sequence), 'last_activity_at', int(at))
 if status == 'receipt' and mutating == 1 then

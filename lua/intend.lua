@@ -1,8 +1,8 @@
 -- intend: the gate before a tool runs: checks lease, cancel request and earlier tries, and records the intention.
 -- keys: run log audit effects timers bell session? session_log?
--- args: id fence call again:int requested unresolved record
--- reply: GO sequence | RECEIPT record | FAILED record | UNRESOLVED record sequence | CANCELLED version | FENCED | CLOSED state
--- uses: clock int log tell grown
+-- args: id fence call again:int most_events:int most_bytes:int requested unresolved record
+-- reply: GO sequence | RECEIPT record | FAILED record | UNRESOLVED record sequence | CANCELLED version | FENCED | CLOSED state | FULL what
+-- uses: clock int log tell grown size
 -- An entry of `effects` is "status fence sequence record"; only the record is anything but words to this script.
 local r = redis.call('HMGET', run, 'state', 'fence', 'sequence', 'cancel_version')
 if r[2] ~= fence then
@@ -42,7 +42,12 @@ if status and again == 0 then
   end
   return { 'UNRESOLVED', stored, tonumber(known) }
 end
+local full = no_room(run, 1, #requested, most_events, most_bytes, 0, 0, at)
+if full then
+  return { 'FULL', full }
+end
 write_event(log, audit, sequence, at, 'tool.requested', requested)
+took_room(run, 1, #requested, at)
 redis.call('HSET', effects, call, 'intent ' .. fence .. ' ' .. int(sequence) .. ' ' .. record)
 redis.call('HSET', run, 'sequence', int(sequence), 'last_activity_at', int(at))
 -- With the receipt before it, which was not counted.

@@ -10,8 +10,10 @@ from reattach.core.receipt import Effect, EffectCall
 from reattach.core.session import NewSession
 from reattach.core.settings import Settings
 from reattach.store import Store
+from reattach.store.limits import Who
 from reattach.store.revocations import Target
 from reattach.store.scripts import load_scripts, lua_folder
+from reattach.store.tickets import TicketFacts
 
 from ..support.drive import Hand, claim, create, new_run, start
 from ..support.factories import OwnRedis
@@ -46,6 +48,12 @@ async def whole_life(store: Store) -> None:
     hand = await claim(store)
     await hand.finish()
     await runs.read(hand.run_id)
+    who = Who("dev", "me")
+    await store.limits.charge(who, "support", "run_00")
+    await store.limits.count(who, "tickets")
+    await store.limits.hold(who, "p", 1, 1, lease=5.0, bounded=True)
+    facts = TicketFacts(run_id=hand.run_id, tenant="dev", subject="me", scopes=(), issued_at=None, session=None)
+    await store.tickets.make(facts, 60.0)
     target = Target(kind="subject", tenant="dev", name="me")
     await store.revocations.revoke(target, seconds=60, by="me")
     assert await store.revocations.read() and await store.revocations.restore(target)

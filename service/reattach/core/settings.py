@@ -67,6 +67,23 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = 3600.0
     write_timeout: Annotated[float, Meta(description="How long a viewer may take nothing before it is cut.", ge=0.5, le=600)] = 20.0
     max_streams: Annotated[int, Meta(description="Streams one process serves; beyond: 503.", ge=1, le=1_000_000)] = 10_000
+    tenant_streams: Annotated[
+        int, Meta(description="Streams and held requests that a tenant may have open in all processes; 0: any.", ge=0)
+    ] = 100_000
+    subject_streams: Annotated[int, Meta(description="The same for one subject.", ge=0)] = 20_000
+    tenant_runs: Annotated[int, Meta(description="Unfinished runs that a tenant may have; 0: any.", ge=0)] = 100_000
+    subject_runs: Annotated[int, Meta(description="The same for one subject.", ge=0)] = 50_000
+    tenant_run_rate: Annotated[int, Meta(description="Runs that a tenant may create in a minute; 0: any.", ge=0)] = 12_000
+    subject_run_rate: Annotated[int, Meta(description="The same for one subject.", ge=0)] = 6_000
+    tenant_ticket_rate: Annotated[int, Meta(description="Tickets that a tenant may make in a minute; 0: any.", ge=0)] = 12_000
+    subject_ticket_rate: Annotated[int, Meta(description="The same for one subject.", ge=0)] = 1_200
+    tenant_agents: Annotated[int, Meta(description="Names of agents that a tenant may create runs for in an hour; 0: any.", ge=0)] = 1_000
+    run_events: Annotated[int, Meta(description="Events that one run may append; 0: any.", ge=0)] = 1_000_000
+    run_bytes: Annotated[int, Meta(description="Bytes of their payloads; 0: any.", ge=0)] = 1024 * 1024 * 1024
+    run_event_rate: Annotated[int, Meta(description="Events that one run may append in a minute: its worker waits; 0: any.", ge=0)] = (
+        600_000
+    )
+    run_byte_rate: Annotated[int, Meta(description="Bytes of their payloads in a minute: likewise; 0: any.", ge=0)] = 1024 * 1024 * 1024
     max_body: Annotated[int, Meta(description="Largest request body, bytes.", ge=1024, le=64 * 1024 * 1024)] = 1024 * 1024
     max_payload: Annotated[int, Meta(description="Largest event payload or input, bytes.", ge=256, le=16 * 1024 * 1024)] = 256 * 1024
     live_events: Annotated[

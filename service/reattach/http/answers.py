@@ -1,11 +1,12 @@
 """What clients are sent, besides the snapshot: the other answers as types. The OpenAPI document follows from them."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
 from ..core.event import EventFrame, event_id
 from ..core.run import Cancel, Retention, RunRecord, links, when
+from ..core.settings import Settings
 from ..core.snapshot import Snapshot
 
 Raw = msgspec.Raw
@@ -97,6 +98,25 @@ class TicketAnswer(msgspec.Struct, frozen=True, kw_only=True):
     url: Annotated[str, Meta(description="The run's events, with the ticket; add &after= to go on after an event.")]
 
 
+class Allowance(msgspec.Struct, frozen=True, kw_only=True):
+    """What a tenant, or one subject, may do in a minute and have at the same time; 0: as much as it wants."""
+
+    runs: Annotated[int, Meta(description="Unfinished runs.")]
+    run_rate: Annotated[int, Meta(description="Runs created in a minute.")]
+    streams: Annotated[int, Meta(description="Streams and held requests that are open.")]
+    ticket_rate: Annotated[int, Meta(description="Tickets made in a minute.")]
+    agents: Annotated[int, Meta(description="Different names of agents in an hour; counted for tenants only.")]
+
+
+class RunAllowance(msgspec.Struct, frozen=True, kw_only=True):
+    """What one run may append; 0: as much as it wants. Sizes are those of payloads."""
+
+    events: int
+    bytes: int
+    event_rate: Annotated[int, Meta(description="Events in a minute.")]
+    byte_rate: Annotated[int, Meta(description="Bytes in a minute.")]
+
+
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """What this deployment allows. Sizes are bytes, times seconds unless a name says otherwise."""
 
@@ -119,7 +139,36 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     write_timeout: float
     lease: float
     live_events: int
+    tenant: Allowance
+    subject: Allowance
+    run: RunAllowance
     retention: Retention
+
+
+def allowances(settings: Settings) -> dict[str, Any]:
+    """What tenants, subjects and runs may, as members of `Limits`."""
+    return {
+        "tenant": Allowance(
+            runs=settings.tenant_runs,
+            run_rate=settings.tenant_run_rate,
+            streams=settings.tenant_streams,
+            ticket_rate=settings.tenant_ticket_rate,
+            agents=settings.tenant_agents,
+        ),
+        "subject": Allowance(
+            runs=settings.subject_runs,
+            run_rate=settings.subject_run_rate,
+            streams=settings.subject_streams,
+            ticket_rate=settings.subject_ticket_rate,
+            agents=0,
+        ),
+        "run": RunAllowance(
+            events=settings.run_events,
+            bytes=settings.run_bytes,
+            event_rate=settings.run_event_rate,
+            byte_rate=settings.run_byte_rate,
+        ),
+    }
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):

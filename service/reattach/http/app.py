@@ -1,5 +1,7 @@
 """The application: the route table, served."""
 
+from typing import Final
+
 from starlette.routing import Router
 from starlette.types import ASGIApp
 
@@ -11,10 +13,14 @@ from .auth.revoked import Revoked, Unrevoked
 from .claims import Claims
 from .cors import Cors, origins_of
 from .dispatch import nowhere, routes
+from .held import Held
 from .pages import page_routes
 from .routes import TABLE
 from .service import Service
 from .streams import Streams
+
+_LEASES: Final = 4
+"""Keep-alive intervals for which counts as open what a process that died had open."""
 
 
 def create_app(store: Store, hub: Hub, settings: Settings, authenticator: Authenticator, authorizer: Authorizer) -> ASGIApp:
@@ -37,6 +43,8 @@ def create_app(store: Store, hub: Hub, settings: Settings, authenticator: Authen
     hub.hear(revoked.heard)
     hub.at_close(revoked.close)
     authorizer = Unrevoked(authorizer, revoked)
+    held = Held(store.limits, lease=_LEASES * settings.keepalive)
+    hub.at_close(held.close)
     service = Service(
         store=store,
         hub=hub,
@@ -44,6 +52,7 @@ def create_app(store: Store, hub: Hub, settings: Settings, authenticator: Authen
         authenticator=authenticator,
         authorizer=authorizer,
         revoked=revoked,
+        held=held,
         streams=Streams(store, hub, settings, authorizer, revoked),
         claims=claims,
     )

@@ -8,7 +8,7 @@ from ..core.event import Event, to_frame
 from ..core.run import Cancel, Retention, RunRecord, links
 from ..core.settings import Settings
 from ..core.snapshot import Message, Snapshot, Tool
-from .answers import EventPage, Health, InputAnswer, Limits, Readiness, RunList, TicketAnswer, cancel_answer, summary
+from .answers import EventPage, Health, InputAnswer, Limits, Readiness, RunList, TicketAnswer, allowances, cancel_answer, summary
 from .bodies import EXAMPLE_RUN as RUN
 from .bodies import MAX_KEY, MAX_METADATA, MAX_PAGE_EVENTS, MAX_PAGE_RUNS, MAX_REASON, MAX_WAIT, CancelRun, CreateRun, GiveInput, MakeTicket
 from .sse import closing
@@ -57,7 +57,7 @@ LIMITS: Final = Limits(
     max_depth=64, max_idempotency_key=MAX_KEY,
     max_reason=MAX_REASON, max_page_events=MAX_PAGE_EVENTS, max_page_runs=MAX_PAGE_RUNS, max_batch=MAX_BATCH, max_agents=MAX_AGENTS,
     max_wait=MAX_WAIT, max_streams=Settings().max_streams, max_event_type=64, keepalive=15.0, stream_lifetime=3600.0, write_timeout=20.0,
-    lease=15.0, live_events=Settings().live_events, retention=Retention(),
+    lease=15.0, live_events=Settings().live_events, **allowances(Settings()), retention=Retention(),
 )  # fmt: skip
 
 _VALUES: Final[tuple[Any, ...]] = (

@@ -10,7 +10,7 @@ from ..core.errors import StoreUnavailable
 from ..core.event import MAX_TYPE
 from ..core.payload import MAX_DEPTH
 from ..obs import metrics
-from .answers import Health, Limits, Readiness
+from .answers import Health, Limits, Readiness, allowances
 from .bodies import MAX_KEY, MAX_METADATA, MAX_PAGE_EVENTS, MAX_PAGE_RUNS, MAX_REASON, MAX_WAIT, NoQuery, deployment_retention
 from .service import Call, answer
 from .wire import MAX_HEAD
@@ -45,6 +45,7 @@ async def show_limits(call: Call) -> ASGIApp:
         write_timeout=settings.write_timeout,
         lease=settings.lease,
         live_events=settings.live_events,
+        **allowances(settings),
         retention=deployment_retention(settings),
     )
     return answer(limits)

@@ -16,6 +16,8 @@ from ..core.errors import (
     PayloadTooLarge,
     ReattachError,
     RunNotFound,
+    StoreUnavailable,
+    TooManyRequests,
     Unauthenticated,
     UnsupportedMediaType,
 )
@@ -143,12 +145,12 @@ def errors_of(endpoint: Endpoint) -> list[type[ReattachError]]:
     """Everything an endpoint may refuse with: what its row says, and what follows from its kind."""
     found: list[type[ReattachError]] = [*endpoint.errors, InternalError]
     if endpoint.action is not None:
-        found += [InvalidRequest, Unauthenticated, Forbidden, AuthUnavailable]
+        found += [InvalidRequest, Unauthenticated, Forbidden, AuthUnavailable, StoreUnavailable, TooManyRequests]
     if "{run_id}" in endpoint.path:
         found.append(RunNotFound)
     if endpoint.body is not None:
         found += [PayloadTooLarge, UnsupportedMediaType]
-    return found
+    return list(dict.fromkeys(found))
 
 
 def _problems(endpoint: Endpoint) -> dict[str, Any]:

@@ -37,7 +37,7 @@ async def create_run(call: Call) -> ASGIApp:
     key, fingerprint = call.key()
     await call.authorise(planned(body, call.principal))
     new = new_run(body, call.principal, call.service.settings)
-    created = await call.service.store.runs.create(new, key=key, fingerprint=fingerprint)
+    created = await call.service.store.runs.create(new, key=key, fingerprint=fingerprint, limited=True)
     snapshot = await call.snapshot(created.record.run_id)
     if created.replayed:
         return _shown(snapshot, 200, location=snapshot.links["self"], idempotency_replayed="true")

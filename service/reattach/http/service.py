@@ -18,6 +18,7 @@ from ..tail import Hub, StreamEnded, changed
 from .auth import Action, Authenticator, Authorizer, Principal, left, permitted
 from .auth.revoked import Revoked
 from .claims import Claims
+from .held import Held
 from .requests import decode_body, decode_query, fingerprint, idempotency_key, read_body
 from .sight import hidden_scopes
 from .streams import Streams
@@ -35,6 +36,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     authenticator: Authenticator
     authorizer: Authorizer
     revoked: Revoked
+    held: Held
     streams: Streams
     claims: Claims
 
@@ -192,7 +194,8 @@ class Call:
         if (rest := left(self.principal)) is not None:
             seconds = max(0.0, min(seconds, rest))
         try:
-            return await changed(self.service.hub, run_id, after, seconds)
+            async with self.service.held.one(self.principal):
+                return await changed(self.service.hub, run_id, after, seconds)
         except StreamEnded:
             return after
 

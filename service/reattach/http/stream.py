@@ -12,7 +12,7 @@ from typing import Final
 import structlog
 from starlette.types import Receive, Scope, Send
 
-from ..core.errors import CursorExpired, InternalError, ReattachError, TooManyStreams
+from ..core.errors import CursorExpired, InternalError, ReattachError
 from ..obs.metrics import DELIVERED, STREAMS_ENDED
 from ..obs.trace import Trace
 from ..tail import Slice, StreamEnded, deliver
@@ -82,10 +82,18 @@ class EventStream:
             raise InternalError("event streams need the server of reattach.http.server under the application")
         self._wire = wire
         try:
-            self._service.streams.add(self)
-        except TooManyStreams as e:
-            self._trace.end(e.code)
+            async with self._service.held.one(self.principal):
+                self._service.streams.add(self)
+                await self._serve(send)
+        except ReattachError as e:
+            self._trace.end(e.code)  # it did not begin; one that did has ended its trace
             raise
+        except asyncio.CancelledError:
+            self._trace.end("client_closed")
+            raise
+
+    async def _serve(self, send: Send) -> None:
+        wire = self._wire
         try:
             wire.begin_stream(stall_timeout=self._stall + self._service.settings.keepalive)
             wire.on_lost(self._lost)

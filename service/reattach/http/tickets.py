@@ -4,6 +4,7 @@ from starlette.types import ASGIApp
 
 from ..core.errors import InvalidRequest
 from ..core.run import links, when
+from ..store.limits import Who
 from .answers import TicketAnswer
 from .auth import facts_for, lifetime_for
 from .bodies import MakeTicket, NoQuery
@@ -18,6 +19,7 @@ async def make_ticket(call: Call) -> ASGIApp:
     if body.expires_in is not None and body.expires_in > longest:
         raise InvalidRequest(f"expires_in is at most {longest:g} seconds here", field="expires_in", maximum=longest)
     run_id = (await call.run()).run_id
+    await call.service.store.limits.count(Who(call.principal.tenant, call.principal.subject), "tickets")
     seconds = lifetime_for(call.principal, body.expires_in or longest)
     made = await call.service.store.tickets.make(facts_for(call.principal, run_id), seconds)
     return answer(

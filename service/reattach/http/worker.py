@@ -75,7 +75,8 @@ async def claim_run(call: Call) -> ASGIApp:
         may=may,
     )
     call.leave_with_client()
-    claim = await call.service.claims.claim(ask, body.wait)
+    async with call.service.held.one(call.principal):
+        claim = await call.service.claims.claim(ask, body.wait)
     if claim is None:
         return Response(status_code=204, headers={"cache-control": "no-store"})
     told = claim_answer(claim, seconds=call.service.settings.lease)
@@ -136,7 +137,7 @@ async def renew_lease(call: Call) -> ASGIApp:
         renewed = await work.renew(lease)
     else:
         call.leave_with_client()
-        async with call.service.claims.listening(lease.run_id) as hint:
+        async with call.service.held.one(call.principal), call.service.claims.listening(lease.run_id) as hint:
             renewed = await work.renew(lease)
             if renewed.cancel_version <= body.cancel_version:
                 await hint(min(body.wait, seconds / _PARTS_OF_A_LEASE))

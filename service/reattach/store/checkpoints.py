@@ -4,6 +4,7 @@ The fold is always that of events 1 … `sequence` of the record it was read wit
 """
 
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import msgspec
@@ -44,10 +45,17 @@ class Folded(msgspec.Struct, frozen=True, kw_only=True):
 class Checkpoints:
     """Folds runs, stores folds, and lets a log's head go where a stored fold allows it."""
 
-    def __init__(self, door: Door, keys: Keys) -> None:
-        """Bind to a door and a set of key names."""
+    def __init__(self, door: Door, keys: Keys, *, on_ended: Callable[[RunRecord], Awaitable[None]]) -> None:
+        """Bind to a door and a set of key names.
+
+        Args:
+            door: The way to Redis.
+            keys: How its keys are named.
+            on_ended: Called for a run that has ended, at least once, before its last fold is stored.
+        """
         self._door = door
         self._keys = keys
+        self._on_ended = on_ended
         self._scripts = load_scripts()
         self._recent: OrderedDict[str, tuple[Fold, Event]] = OrderedDict()
 
@@ -99,6 +107,8 @@ class Checkpoints:
                 raise InternalError("this run's log was lost: events between its last stored fold and its record are gone")
         first = bounds(record, log_first=reply.integer(1) or None, audit_first=reply.integer(2) or None)
         stored = fold.sequence - read_from >= _WORTH_STORING or (record.terminal and not record.sealed)
+        if record.terminal and not record.sealed:
+            await self._on_ended(record)
         if stored:
             await self.store(record.run_id, fold)
         if last is not None:

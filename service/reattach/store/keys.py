@@ -81,6 +81,25 @@ class Keys:
         """String with an expiry: what a ticket stands for. `name` is a digest."""
         return f"{self.prefix}:{{{shard_for(name, self.shards):02d}}}:ticket:{name}"
 
+    def of_caller(self, tenant: str, subject: str) -> dict[str, KeyNames]:
+        """Every key that counts what a tenant and one of its subjects do, by the name the scripts have for it. All of them expire."""
+        name = digest(tenant)
+        theirs = f"{self.prefix}:{{{shard_for(name, self.shards):02d}}}:limit:{name}"
+        own = f"{theirs}:{digest(tenant, subject)}"
+        return {
+            # Hashes: what was done in the present minute.
+            "tenant_rates": f"{theirs}:rates",
+            "rates": f"{own}:rates",
+            # Sorted sets: unfinished runs.
+            "tenant_runs": f"{theirs}:runs",
+            "runs": f"{own}:runs",
+            # Hashes: what each process has open.
+            "tenant_open": f"{theirs}:open",
+            "open": f"{own}:open",
+            # Sorted set: names of agents, by when they were used last.
+            "agents": f"{theirs}:agents",
+        }
+
     def revoked(self) -> str:
         """Hash with an expiry: what was taken away, by a digest of from whom; one for all tenants."""
         return f"{self.prefix}:{{{self.tags[0]}}}:revoked"

@@ -14,6 +14,7 @@ from ..core.snapshot import Snapshot
 from .checkpoints import Checkpoints
 from .door import Door, all_of
 from .keys import Keys, idempotency_name
+from .limits import Limits, Who
 from .records import CancelReply, Created, RunPage, new_fields, pairs, to_record
 from .scripts import GROUP, Reply, load_scripts
 from .turns import MOST_OPEN, Turns
@@ -41,15 +42,16 @@ class Read(msgspec.Struct, frozen=True, kw_only=True):
 class Runs:
     """The clients' side of the store."""
 
-    def __init__(self, door: Door, keys: Keys, checkpoints: Checkpoints, turns: Turns) -> None:
+    def __init__(self, door: Door, keys: Keys, checkpoints: Checkpoints, turns: Turns, limits: Limits) -> None:
         """Bind to a store's parts."""
+        self._limits = limits
         self._door = door
         self._keys = keys
         self._checkpoints = checkpoints
         self._turns = turns
         self._scripts = load_scripts()
 
-    async def create(self, new: NewRun, *, key: str | None, fingerprint: str) -> Created:
+    async def create(self, new: NewRun, *, key: str | None, fingerprint: str, limited: bool = False) -> Created:
         """Create a run, or find the one that this idempotency key named before.
 
         With a key it takes two steps, since a session's runs live in the session's shard and a key's record in the key's: the key first
@@ -60,15 +62,29 @@ class Runs:
             new: What to create; its JSON fields were checked at the edge.
             key: The caller's idempotency key.
             fingerprint: Digest of the request's body as parsed JSON.
+            limited: Whether it counts against what its tenant and initiator may. One that is there already never does.
 
         Raises:
             IdempotencyKeyReused: The key was used with another body.
+            TooManyRequests: It is one too many; nothing of it is kept, not even the key.
             InvalidRequest: `parent_run_id` is no run of this tenant.
             SessionBusy: A run of its session goes on, and the session's policy refuses another one, or too many are held.
             StoreUnavailable: Redis cannot be reached; nothing was created, or the same key returns the run.
         """
         name = None if key is None else idempotency_name(new.tenant, new.initiator, key)
         run_id = new_run_id(self._shard(new, name))
+        if not limited or (name is not None and await self._is_there(name)):
+            return await self._reserved(run_id, new, name, fingerprint)
+        who, member = Who(new.tenant, new.initiator), name or run_id
+        await self._limits.charge(who, new.agent, member)
+        try:
+            return await self._reserved(run_id, new, name, fingerprint)
+        except (IdempotencyKeyReused, InvalidRequest, SessionBusy):
+            # Nothing was created. Where the store is away nobody knows; then the count is put right when it matters.
+            await self._limits.forget(who, member)
+            raise
+
+    async def _reserved(self, run_id: str, new: NewRun, name: str | None, fingerprint: str) -> Created:
         if name is not None:
             reply = await self._door.run(
                 self._scripts["reserve"], {"idempotency": self._keys.idempotency(name)}, run_id, fingerprint, _RESERVATION_MS
@@ -84,6 +100,11 @@ class Runs:
             with suppress(StoreUnavailable):
                 await self._turns.advance(record.session)
         return Created(record=record, replayed=created.word == "EXISTS")
+
+    async def _is_there(self, name: str) -> bool:
+        """Whether an idempotency key names a run that exists."""
+        held: Any = await self._door.call("GET", self._keys.idempotency(name))
+        return held is not None and bool(await self._door.call("EXISTS", self._keys.run(held.decode().partition(" ")[0])))
 
     async def _check_parent(self, run_id: str, new: NewRun) -> None:
         if new.parent_run_id is None:

@@ -11,6 +11,7 @@ from .door import Door
 from .events import Events
 from .handouts import Handouts
 from .keys import Keys
+from .limits import Limits
 from .redis import Target
 from .revocations import Revocations
 from .runs import Runs
@@ -36,6 +37,7 @@ class Store:
         handouts: Claims that travel over a network.
         tickets: Short-lived permissions to read one run.
         revocations: What was taken away.
+        limits: What tenants and subjects do and have.
         checkpoints: Snapshots.
         sessions: The clients' side of sessions.
         session_log: Reading sessions event by event.
@@ -60,11 +62,12 @@ class Store:
         self.handouts = Handouts(self.door, self.keys, settings)
         self.tickets = Tickets(self.door, self.keys)
         self.revocations = Revocations(self.door, self.keys)
-        self.checkpoints = Checkpoints(self.door, self.keys)
+        self.limits = Limits(self.door, self.keys, settings)
+        self.checkpoints = Checkpoints(self.door, self.keys, on_ended=self.limits.dismiss)
         self.session_log = SessionLog(self.door, self.keys, self.events)
         self.turns = Turns(self.door, self.keys)
         self.sessions = Sessions(self.door, self.keys, round(settings.retain_run * 1000))
-        self.runs = Runs(self.door, self.keys, self.checkpoints, self.turns)
+        self.runs = Runs(self.door, self.keys, self.checkpoints, self.turns, self.limits)
         self.sweep = Sweep(self.door, self.keys, self.checkpoints, self.turns, settings)
 
     @classmethod

@@ -21,6 +21,7 @@ from .keys import KeyNames, Keys
 from .leases import Appended, Claim, Delivery, Finished, Intended, Lease, Parked, Renewal
 from .queues import Queue, Queues
 from .records import pairs, to_record
+from .room import Room
 from .scripts import GROUP, Reply, load_scripts
 
 _log = structlog.get_logger("reattach.work")
@@ -42,6 +43,7 @@ class Work:
         self._door = door
         self._keys = keys
         self._lease_ms = int(settings.lease * 1000)
+        self._room = Room(settings)
         self._scripts = load_scripts()
         self._queues = Queues(door, keys)
         self._turn = 0
@@ -174,12 +176,16 @@ class Work:
             LeaseLost: Another owner, or nobody, holds the run.
             RunClosed: The run has ended.
             BatchGap: An earlier number is missing.
+            PayloadTooLarge: The run has appended as much as one may.
+            TooManyRequests: It has in this minute; send the same batch again later.
             StoreUnavailable: Redis cannot be reached; send the same batch again.
         """
         flat: list[Any] = []
         for draft in drafts:
             flat += (draft.type, draft.payload, draft.scope or "")
-        reply = await self._door.run(self._scripts["append"], self._of(lease), lease.run_id, lease.fence, batch, *flat)
+        limits = (*self._room.whole, *self._room.by_minute)
+        reply = await self._door.run(self._scripts["append"], self._of(lease), lease.run_id, lease.fence, batch, *limits, *flat)
+        self._room.check(reply)
         if reply.word == "GAP":
             raise BatchGap(f"batch {reply.integer(0)} has to come before batch {batch}", expected=reply.integer(0))
         self._owned(reply)
@@ -198,6 +204,7 @@ class Work:
             RunClosed: The run has ended.
             Nondeterminism: This call id was used for another tool.
             InvalidRequest: The call id is outside its alphabet.
+            PayloadTooLarge: The run has appended as much as one may.
             StoreUnavailable: Redis cannot be reached; ask again.
         """
         self._check_id(call.call_id, "call_id")
@@ -213,10 +220,12 @@ class Work:
             lease.fence,
             call.call_id,
             int(again),
+            *self._room.whole,
             requested,
             unresolved,
             record.encode(),
         )
+        self._room.check(reply)
         match reply.word:
             case "GO":
                 return Intended(kind="go", effect=None, sequence=reply.integer(0))

@@ -10,12 +10,13 @@ What the run becomes is decided by what really happened, in this order:
 """
 
 import asyncio
+import contextlib
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
-from ..core.errors import InvalidRequest
+from ..core.errors import InvalidRequest, PayloadTooLarge
 from .context import Run
 from .hold import Hold, Interrupt, Stop
 from .message import Message
@@ -55,8 +56,9 @@ class Attempt:
             try:
                 await asyncio.wait({handler})
                 if not self.hold.lost:
-                    await parts.settle()
-                await self._conclude(handler)
+                    with contextlib.suppress(PayloadTooLarge):  # told as the run's failure
+                        await parts.settle()
+                await self._conclude(handler, parts.appender.full)
             except asyncio.CancelledError:
                 # Also what the handler does while it unwinds must not be written: a crash would not have written it.
                 self.hold.halt(Stop.LOST)
@@ -89,14 +91,16 @@ class Attempt:
                 recall.add(event)
         return recall
 
-    async def _conclude(self, handler: "asyncio.Task[Any]") -> None:
+    async def _conclude(self, handler: "asyncio.Task[Any]", full: PayloadTooLarge | None) -> None:
         stop = self.hold.stop
         if self.hold.lost:
             self._tell_why()
         elif stop is Stop.DRAIN and self.hold.told:
             await self.hand_back()
         else:
-            await self._finish(self._ending(handler, cancelled=stop is Stop.CANCEL and self.hold.told))
+            ending = self._ending(handler, cancelled=stop is Stop.CANCEL and self.hold.told)
+            # Also where the handler did not mind: a run whose log lacks what it said has not succeeded.
+            await self._finish(failed(full) if full is not None and ending.state == "succeeded" else ending)
 
     def _ending(self, handler: "asyncio.Task[Any]", *, cancelled: bool) -> Ending:
         error = asyncio.CancelledError() if handler.cancelled() else handler.exception()

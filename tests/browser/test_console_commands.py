@@ -171,7 +171,7 @@ async def test_a_call_of_unknown_fate_is_settled(
     await workers(agents)
     run_id = await scripted(service, ["effect", str(tmp_path / "count"), {"after": 0.5, "timeout": 0.2}])
     tab = await (await profiles(service.base_url)).tab(f"/#/runs/{run_id}")
-    await tab.says(".wait h2", "Did this take effect?")
+    await tab.see("Did counter.add take effect", within=".wait h2")
     await tab.see("nobody knows whether it took effect", within=".tool")
     run = await snapshot(service, run_id)
     await tab.see(f"{run_id}:{run['unresolved'][0]['tool_call_id']}", within=".wait")

@@ -113,6 +113,28 @@ async def test_the_raw_log_stays_small(service: Service, store: Store, profiles:
     await tab.says(".run-title .state", "succeeded")
 
 
+async def test_what_is_no_longer_kept_is_said(service: Service, store: Store, profiles: Profiles) -> None:
+    """The snapshot has the messages; the log says which of its lines are gone, and still has the others."""
+    hand = await drive.start(store)
+    await said(hand, 1, "one two three")
+    folded = await store.checkpoints.fold(hand.run_id)
+    await store.checkpoints.store(hand.run_id, folded.fold)
+    await store.checkpoints.trim(hand.run_id, folded.fold.covered)
+    await said(hand, 2, "four")
+    tab = await (await profiles(service.base_url)).tab(f"/#/runs/{hand.run_id}")
+    await tab.until(f"{TEXTS}.join('|') === 'one two three |four '")
+    await tab.click("tab", "Log", exact=False)
+    await tab.see("message.completed", within=".log")
+    gone = "[...document.querySelectorAll('.log-row')].filter(e => e.textContent.includes('no longer kept')).map(e => +e.dataset.sequence)"
+    page = (await service.client.get(f"/agent-runs/{hand.run_id}/events?limit=100")).json()
+    missing = sorted({*range(1, page["latest_sequence"] + 1)} - {event["sequence"] for event in page["events"]})
+    assert missing
+    await tab.until(f"missing => {gone}.join() === missing.join()", missing)
+    await tab.do(tab.page.locator(".log-row", has_text="no longer kept").first.click())
+    await tab.see("is no longer kept. What it said is in the snapshot.", within=".log-detail")
+    await hand.finish()
+
+
 async def test_a_list_shows_what_changes(service: Service, store: Store, profiles: Profiles) -> None:
     """New runs, new states, and filters that are addresses of their own; without asking more than every other second."""
     hand = await drive.start(store, session_id="conversation-17")

@@ -10,13 +10,16 @@ const PAGES = 40
 /** Payloads of more characters are not held; they are asked for again when somebody opens them. */
 const HELD = 2000
 
+/** Where a page of lines could not be had, it is asked for again after so many milliseconds. */
+const AGAIN = 2000
+
 /** @typedef {{sequence: number, type: string, at: string, preview: string, event: any | null}} Line */
 
 export class LogSource {
   #runId
   #changed
   #pages = new Map()
-  #loading = new Map()
+  #loading = new Set()
   #abort = new AbortController()
 
   /**
@@ -85,29 +88,24 @@ export class LogSource {
   }
 
   async #load(number, latest) {
-    const asked = this.#loading.get(number)
-    if (asked !== undefined && (asked === 'now' || Date.now() < asked)) return
-    this.#loading.set(number, 'now')
+    if (this.#loading.has(number)) return
+    this.#loading.add(number)
+    const last = (number + 1) * PAGE
     try {
-      const last = (number + 1) * PAGE
-      const { events } = await eventsPage(this.#runId, number * PAGE, PAGE, this.#abort.signal)
+      const after = Math.max(number * PAGE, this.#pages.get(number)?.complete ?? 0)
+      const { events } = await eventsPage(this.#runId, after, PAGE, this.#abort.signal)
       const page = this.#page(number)
       for (const event of events) if (event.sequence <= last) page.lines.set(event.sequence, held(event))
       // Up to here the service has said what there is; what is not among it is no longer kept.
       page.complete = Math.max(page.complete, Math.min(last, Math.max(latest, events.at(-1)?.sequence ?? 0)))
-      this.#loading.delete(number)
       this.#trim()
     } catch (error) {
-      if (this.#abort.signal.aborted) return
-      if (error.code === 'cursor_expired') this.#expired(number, error.problem?.earliest_sequence ?? 1)
-      this.#loading.set(number, Date.now() + 2000)
+      const earliest = error.code === 'cursor_expired' && error.problem?.earliest_sequence
+      if (earliest) this.#page(number).complete = Math.min(last, earliest - 1)
+      else await pause(AGAIN)
     }
-    this.#changed()
-  }
-
-  #expired(number, earliest) {
-    const last = (number + 1) * PAGE
-    this.#page(number).complete = Math.min(last, earliest - 1)
+    this.#loading.delete(number)
+    if (!this.#abort.signal.aborted) this.#changed()
   }
 
   #trim() {
@@ -123,4 +121,8 @@ function held(event) {
   const preview = line(event.payload, 400)
   const small = preview.length < 400 && JSON.stringify(event).length <= HELD
   return { sequence: event.sequence, type: event.type, at: event.occurred_at, preview, event: small ? event : null }
+}
+
+function pause(ms) {
+  return new Promise(resolve => setTimeout(resolve, ms))
 }

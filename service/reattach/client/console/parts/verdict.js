@@ -4,7 +4,7 @@
 
 import { h, say, unique } from '../dom.js'
 import { typed } from '../exact.js'
-import { clip, name, pretty, visible } from '../text.js'
+import { clip, name, pretty } from '../text.js'
 import { copyable } from './copy.js'
 
 const LONG = 4000
@@ -77,7 +77,6 @@ export function verdictForm(run, waiting, send) {
     { class: 'stack' },
     h('p', {}, text),
     call && callFacts(run, call),
-    h('p', { class: 'help', dir: 'auto' }, visible(waiting.prompt ?? '')),
     h('div', { class: 'actions' }, done, not),
     form,
     status,

@@ -38,7 +38,7 @@ function card(run, waiting) {
   const asked = h('time', { datetime: waiting.since, title: full(waiting.since) }, since(waiting.since))
   const refused = h('div')
   const unresolved = waiting.reason === UNRESOLVED
-  const title = unresolved ? 'Did this take effect?' : visible(waiting.prompt || `An answer is needed: ${waiting.reason}`)
+  const title = visible(waiting.prompt || `An answer is needed: ${waiting.reason}`)
   const asking = unresolved ? verdictForm(run, waiting, send) : approvalForm(send)
   const meta = h(
     'p',

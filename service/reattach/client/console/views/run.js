@@ -36,8 +36,14 @@ export function runView({ id }) {
   const link = connectionPanel(live)
   const facts = factsPanel()
   const log = logView(id)
-  const quiet = h('p', { class: 'quiet-note' })
-  const said = h('div', { class: 'stream' }, talk.element, quiet, outcome.element)
+  const quiet = h('p', { class: 'quiet-note', hidden: true })
+  const command = h(
+    'p',
+    { class: 'quiet-note', hidden: true },
+    'Where none takes it, start one that knows this agent: ',
+    h('code', { class: 'code' }, 'reattach work MODULE:AGENTS'),
+  )
+  const said = h('div', { class: 'stream' }, talk.element, quiet, command, outcome.element)
   const panes = tabs('Run', [
     { name: 'Conversation', element: said },
     { name: 'Log', element: log.element, shown: log.shown },
@@ -83,6 +89,7 @@ export function runView({ id }) {
     panes.label('Log', many(run.sequence, 'event'))
     say(quiet, silence(run))
     quiet.hidden = quiet.textContent === ''
+    command.hidden = run.state !== 'queued' || run.attempt > 0
     tick()
     if (sticky && !hasEnded(run.state)) toEnd(said)
   }
@@ -137,7 +144,7 @@ function replaceMeta(meta, run) {
 
 function silence(run) {
   if (run.messages.length > 0) return ''
-  if (run.state === 'queued') return 'Waiting for a worker. If none takes it, start one that knows this agent: reattach work MODULE:AGENTS'
+  if (run.state === 'queued') return 'Waiting for a worker.'
   return hasEnded(run.state) ? 'It ended without saying anything.' : run.state === 'waiting' ? '' : 'It has not said anything yet.'
 }
 

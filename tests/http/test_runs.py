@@ -129,7 +129,7 @@ async def test_listing_is_newest_first_and_paged(service: Service) -> None:
 
 @pytest.mark.parametrize(
     "query",
-    ["state=done", "state=null", "limit=0", "limit=201", "limit=x", "before=5", "colour=red", "limit=1&limit=2", "session_id=a%0A"],
+    ["state=done", "state=null", "limit=0", "limit=201", "limit=x", "before=-5", "colour=red", "limit=1&limit=2", "session_id=a%0A"],
 )
 async def test_listing_refuses_what_it_does_not_know(service: Service, query: str) -> None:
     """Unknown, doubled and malformed parameters name themselves."""

@@ -39,7 +39,10 @@ class RunList(msgspec.Struct, frozen=True, kw_only=True):
     """A page of runs, newest first."""
 
     runs: tuple[RunSummary, ...]
-    next_before: Annotated[str | None, Meta(description="Pass it as before for the next page; null on the last one.")]
+    next_before: Annotated[
+        str | None,
+        Meta(description="Pass it as before for the next page, also where this one is short or empty; null on the last one."),
+    ]
 
 
 class EventPage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -33,6 +33,7 @@ def _like(pattern: str, *, example: str) -> Meta:
 Agent = Annotated[str, _like(AGENT_PATTERN, example="support")]
 Text = Annotated[str, _like(TEXT_PATTERN, example="conversation-17")]
 RunId = Annotated[str, _like(f"^{RUN_ID.pattern}$", example=EXAMPLE_RUN)]
+Place = Annotated[str, _like(f"^({RUN_ID.pattern}|[0-9]{{1,16}})$", example=EXAMPLE_RUN)]
 Scope = Annotated[str, _like(SCOPE_PATTERN, example="tenant_42/ticket_981")]
 Object = Annotated[Raw, Meta(extra_json_schema={"type": "object"}, examples=[{"ticket": 981}])]
 Wait = Annotated[float, Meta(ge=0, le=MAX_WAIT, description=f"Hold the answer up to this many seconds, 0 to {MAX_WAIT:g}.", examples=[25])]
@@ -111,7 +112,7 @@ class ListQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     session_id: Annotated[Text | None, Meta(description="Only runs of this session.")] = None
     agent: Annotated[Agent | None, Meta(description="Only runs of this agent.")] = None
     limit: Annotated[int, Meta(ge=1, le=MAX_PAGE_RUNS, description=f"Most runs on the page, 1 to {MAX_PAGE_RUNS}.", examples=[50])] = 50
-    before: Annotated[RunId | None, Meta(description="Go on after this run: next_before of the page before.")] = None
+    before: Annotated[Place | None, Meta(description="Go on after this place: next_before of the page before.")] = None
 
 
 class ShowQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

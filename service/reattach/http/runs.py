@@ -6,12 +6,16 @@ from typing import Final
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
+from ..core.run import RunRecord
 from ..core.snapshot import Snapshot
 from ..obs.metrics import RUNS_CREATED
 from .answers import RunList, summary
 from .auth import permitted
 from .bodies import CreateRun, ListQuery, NoQuery, ShowQuery, new_run, planned
 from .service import Call, answer
+
+LOOK_AT: Final = 1000
+"""Runs that one request looks at to find those that were asked for, about."""
 
 _TAG: Final = re.compile(r'(?:W/)?"([^"]*)"')
 
@@ -49,11 +53,21 @@ async def list_runs(call: Call) -> ASGIApp:
     """``GET /agent-runs``."""
     query = call.query(ListQuery)
     await call.authorise()
+
+    async def allowed(record: RunRecord) -> bool:
+        return await permitted(call.service.authorizer, call.principal, "read", record)
+
     page = await call.service.store.runs.page(
-        call.principal.tenant, state=query.state, session_id=query.session_id, agent=query.agent, limit=query.limit, before=query.before
+        call.principal.tenant,
+        state=query.state,
+        session_id=query.session_id,
+        agent=query.agent,
+        limit=query.limit,
+        before=query.before,
+        allowed=allowed,
+        look_at=LOOK_AT,
     )
-    shown = [record for record in page.runs if await permitted(call.service.authorizer, call.principal, "read", record)]
-    return answer(RunList(runs=tuple(summary(record) for record in shown), next_before=page.next_before))
+    return answer(RunList(runs=tuple(summary(record) for record in page.runs), next_before=page.next_before))
 
 
 async def show_run(call: Call) -> ASGIApp:

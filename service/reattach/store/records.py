@@ -1,7 +1,7 @@
 """How records and events look in Redis: flat text fields that an operator can read."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -18,6 +18,9 @@ _INTEGERS = frozenset(
     }
 )  # fmt: skip
 _FIELDS = frozenset(RunRecord.__struct_fields__) - {"retention", "sealed", "held"}
+
+LISTED: Final = (*sorted(_FIELDS - _BYTES), *_RETENTION.values())
+"""Fields of a record that a listing needs: without those that may be large."""
 
 
 def pairs(flat: list[bytes]) -> dict[str, bytes]:

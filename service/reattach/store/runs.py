@@ -1,5 +1,6 @@
 """Runs as their clients see them: create, read, list, cancel, answer."""
 
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ from .checkpoints import Checkpoints
 from .door import Door, all_of
 from .keys import Keys, idempotency_name
 from .limits import Limits, Who
-from .records import CancelReply, Created, RunPage, new_fields, pairs, to_record
+from .records import LISTED, CancelReply, Created, RunPage, new_fields, pairs, to_record
 from .scripts import GROUP, Reply, load_scripts
 from .turns import MOST_OPEN, Turns
 
@@ -187,8 +188,10 @@ class Runs:
         agent: str | None = None,
         limit: int = 50,
         before: str | None = None,
+        allowed: Callable[[RunRecord], Awaitable[bool]] | None = None,
+        look_at: int | None = None,
     ) -> RunPage:
-        """A tenant's runs, newest first.
+        """A tenant's runs, newest first, without their input and metadata.
 
         Args:
             tenant: Whose runs.
@@ -196,33 +199,50 @@ class Runs:
             session_id: Only runs of this session.
             agent: Only runs of this agent.
             limit: Most runs on the page.
-            before: The last run id of the page before; an id that is unknown by now starts from the top of nothing older: an empty page.
+            before: `next_before` of the page before; an id that is unknown by now starts from the top of nothing older: an empty page.
+            allowed: Only runs of which this is true.
+            look_at: About how many runs to look at for it. Where that was not enough the page is shorter, perhaps empty, and `next_before`
+                is where to go on.
         """
         names = self._lists(tenant, session_id)
-        below: tuple[int, str] | None = None
-        if before is not None:
-            try:
-                place = await self.load(before)
-            except RunNotFound:
-                return RunPage(runs=(), next_before=None)
-            if place.tenant != tenant:  # as if there were no such run: whether there is one is its tenant's secret
-                return RunPage(runs=(), next_before=None)
-            below = place.created_at, before
-            if session_id is not None:
-                score = await self._door.call("ZSCORE", names[0], before)
-                if score is None:
-                    return RunPage(runs=(), next_before=None)
-                below = int(float(score)), before
-        found: list[RunRecord] = []
+        below = None if before is None else await self._place(names, tenant, before, in_session=session_id is not None)
+        if below is None and before is not None:
+            return RunPage(runs=(), next_before=None)
+        found: list[tuple[int, RunRecord]] = []
+        looked = 0
         while len(found) <= limit:
             ids = await self._older(names, below)
             if not ids:
-                return RunPage(runs=tuple(found[:limit]), next_before=None)
-            below = ids[-1]
-            for record in await self._records([run_id for _, run_id in ids]):
-                if record.tenant == tenant and state in (None, record.state) and agent in (None, record.agent):
-                    found.append(record)
-        return RunPage(runs=tuple(found[:limit]), next_before=found[limit - 1].run_id)
+                return RunPage(runs=tuple(record for _, record in found[:limit]), next_before=None)
+            below, looked = ids[-1], looked + len(ids)
+            scores = {run_id: score for score, run_id in ids}
+            records = [r for r in await self._records(list(scores)) if r.tenant == tenant and state in (None, r.state)]
+            records = [r for r in records if agent in (None, r.agent)]
+            while records and len(found) <= limit:
+                some, records = records[: limit + 1], records[limit + 1 :]
+                answers = [True] * len(some) if allowed is None else await all_of(allowed(record) for record in some)
+                found += [(scores[r.run_id], r) for r, shown in zip(some, answers, strict=True) if shown]
+            if look_at is not None and looked >= look_at and len(found) <= limit and ids[0][0] != below[0]:
+                # Not at a run, which may be one that the reader must not learn of, but between two moments: those of the last one, of
+                # which there may be more, come on the next page.
+                runs = tuple(record for score, record in found if score > below[0])
+                return RunPage(runs=runs, next_before=str(below[0]))
+        return RunPage(runs=tuple(record for _, record in found[:limit]), next_before=found[limit - 1][1].run_id)
+
+    async def _place(self, names: list[str], tenant: str, before: str, *, in_session: bool) -> tuple[int, str] | None:
+        """Where a page begins: below a run, or at a moment."""
+        if before.isdigit():
+            return int(before) + 1, ""
+        try:
+            place = await self.load(before)
+        except RunNotFound:
+            return None
+        if place.tenant != tenant:  # as if there were no such run: whether there is one is its tenant's secret
+            return None
+        if not in_session:
+            return place.created_at, before
+        score = await self._door.call("ZSCORE", names[0], before)
+        return None if score is None else (int(float(score)), before)
 
     def _lists(self, tenant: str, session_id: str | None) -> list[str]:
         if session_id is None:
@@ -241,8 +261,9 @@ class Runs:
         return sorted(merged, reverse=True)[:_SCAN]
 
     async def _records(self, ids: list[str]) -> list[RunRecord]:
-        replies: list[Any] = await all_of(self._door.call("HGETALL", self._keys.run(i)) for i in ids)
-        return [to_record(pairs(flat)) for flat in replies if flat]
+        replies: list[Any] = await all_of(self._door.call("HMGET", self._keys.run(i), *LISTED) for i in ids)
+        named = ({name: value for name, value in zip(LISTED, values, strict=True) if value is not None} for values in replies)
+        return [to_record(hash_) for hash_ in named if "run_id" in hash_]
 
     async def cancel(self, run_id: str, *, by: str, reason: str | None, key: str | None, fingerprint: str) -> CancelReply:
         """Record a request to stop; a run that no worker holds ends at once.

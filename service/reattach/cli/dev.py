@@ -135,10 +135,19 @@ class WorkerProcess:
         return child
 
 
+def _token(settings: Settings) -> str:
+    """The header that the first command needs where callers have tokens."""
+    if not settings.jwt_keys:
+        return ""
+    keys = "" if os.environ.get("REATTACH_JWT_KEYS") == settings.jwt_keys else f" --jwt-keys {shlex.quote(settings.jwt_keys)}"
+    made = "$TOKEN" if "://" in settings.jwt_keys else f"$(reattach token me{keys})"
+    return f' -H "Authorization: Bearer {made}"'
+
+
 def _say_try(url: str, settings: Settings, agent: str, *, demo: bool) -> None:
     """Two commands that can be pasted as they are."""
     body = f'{{"agent": "{agent}", "input": {_DEMO_INPUT if demo else "{}"}}}'
-    say("try", f"curl -s {url}/agent-runs -H 'content-type: application/json' -d '{body}'")
+    say("try", f"curl -s {url}/agent-runs{_token(settings)} -H 'content-type: application/json' -d '{body}'")
     if settings.redis is not None and not settings.redis.startswith("unix:"):
         where = "" if os.environ.get("REATTACH_REDIS") == settings.redis else " --redis URL"
     else:

@@ -52,7 +52,7 @@ async def _token(settings: Settings, subject: str, tenant: str, scopes: tuple[st
 
 
 def _claims(settings: Settings, subject: str, tenant: str, scopes: tuple[str, ...], lifetime: float) -> dict[str, Any]:
-    moment = round(now())
+    moment = int(now())  # not later than now, or services without a leeway would not take it yet
     claims: dict[str, Any] = {"iat": moment, "exp": moment + round(lifetime), settings.jwt_subject: subject}
     if not settings.jwt_tenant.startswith("="):
         claims[settings.jwt_tenant] = tenant

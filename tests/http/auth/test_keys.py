@@ -75,6 +75,8 @@ def private_pem() -> bytes:
         (b"\xef\xbb\xbf" + jwks(rs256("a").jwk()), "neither"),
         (b"[" + json.dumps(rs256("a").jwk()).encode() + b"]", "neither"),
         (b"<html>" + b"x" * 64, "neither"),
+        (b"root:x:0:0:root:/root:/bin/bash\ndaemon:x:1:1::/:/bin/false", "one line"),
+        (bytes(range(128, 192)), "one line"),
         (b'{"keys": 7}', "neither a JWKS nor a JWK"),
         (b'{"keys": [7]}', "neither a JWKS nor a JWK"),
         (b'{"keys": []}', "empty"),

@@ -3,12 +3,13 @@
 =====================  =========  ========================================================================================
 key                    algorithm  forms
 =====================  =========  ========================================================================================
-a secret               HS256      as it is, at least 32 bytes (RFC 7518 section 3.2); JWK ``oct``. Never from an address
+a secret               HS256      one line, at least 32 bytes (RFC 7518 section 3.2); JWK ``oct``. Never from an address
 RSA, 2048 bits and up  RS256      PEM public key or certificate; JWK ``RSA``
 P-256                  ES256      PEM public key or certificate; JWK ``EC``
 =====================  =========  ========================================================================================
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final, Literal, cast
 
@@ -28,6 +29,7 @@ MAX_KEYS: Final = 32
 """More keys than this in one set are a mistake: a token without a key id is tried with each."""
 _RSA_BITS: Final = range(2048, 8193)
 _BY_TYPE: Final[Mapping[str, Algorithm]] = {"oct": "HS256", "RSA": "RS256", "EC": "ES256"}
+_LINE: Final = re.compile(rb"[ -~]*")
 _NO_SECRETS: Final = (b"-----BEGIN", b"---- BEGIN", b"ssh-", b"ecdsa-", b"{", b"[", b"<", b"\xef\xbb\xbf")
 
 
@@ -72,8 +74,9 @@ def parse(raw: bytes, *, secrets: bool) -> tuple[Key, ...]:
         return _from_json(text, secrets=secrets)
     if b"-----BEGIN" in text:
         return (_from_pem(text),)
-    if not secrets or text.startswith(_NO_SECRETS) or b"\x00" in text:
-        raise BadKeys("it is neither a JWKS nor a JWK, nor a public key or certificate as PEM")
+    if not secrets or text.startswith(_NO_SECRETS) or _LINE.fullmatch(text) is None:
+        line = ", nor a secret in one line of ASCII" if secrets else ""
+        raise BadKeys(f"it is neither a JWKS nor a JWK, nor a public key or certificate as PEM{line}")
     return (_secret(text),)
 
 

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from ..support.waiting import wait_until_sync
-from .shell import Service, is_running, reattach, wait_gone
+from .shell import Service, in_terminal, is_running, reattach, wait_gone
 
 AGENTS = "tests.support.agents:agents"
 Dev = Callable[..., Service]
@@ -103,6 +103,18 @@ def test_one_command_starts_everything_and_a_signal_ends_it(dev: Dev, tmp_path: 
     assert service.wait() == 0
     assert not [pid for pid in pids.values() if is_running(pid)]
     assert f"stopped everything is kept in {tmp_path / 'data'}\n" in service.output()
+
+
+def test_a_run_that_nobody_serves_is_told_of(dev: Dev, tmp_path: Path) -> None:
+    """A mistyped agent waits for ever, and in silence if nobody said so; one that is served is not told of."""
+    service = dev(AGENTS)
+    served, stranger = create(service, "script", steps=[]), create(service, "suport")
+    service.wait_for_output("no worker with a free slot serves agent suport; the run waits for one")
+    wait_for(service, served, ended, "the other run to end")
+    _, shown = in_terminal("runs", "show", stranger, "--data", str(tmp_path / "data"))
+    assert "no worker with a free slot serves agent suport" in shown
+    assert "no worker" not in in_terminal("runs", "show", served, "--data", str(tmp_path / "data"))[1]
+    assert service.output().count("no worker") == 1
 
 
 def test_a_drain_hands_over_and_the_next_start_goes_on(dev: Dev, tmp_path: Path) -> None:
@@ -236,3 +248,5 @@ def test_what_cannot_be_started_is_one_sentence(tmp_path: Path, arguments: list[
     assert sentence.format(taken=port) in refused.stderr
     assert "Traceback" not in refused.stderr
     assert reattach("runs", "ls", "--data", str(tmp_path / "data")).returncode == 4
+    if code == 2:
+        assert refused.stdout == "" and not (tmp_path / "data").exists(), "something was started before the name was looked at"

@@ -15,7 +15,7 @@ import pytest
 from reattach.core.settings import Settings
 from reattach.store import Store
 
-from ..support.drive import Hand, start
+from ..support.drive import Hand, create, start
 from ..support.launch import environment as settings_env
 from ..support.servers import RedisServer
 from ..support.waiting import wait_until
@@ -48,6 +48,20 @@ class Tail:
     async def until(self, sequence: int) -> None:
         """Wait until it has shown an event."""
         await wait_until(lambda: (self.sequences() or [0])[-1] >= sequence, f"event {sequence} in {self.process.args}")
+
+    async def says(self, text: str) -> None:
+        """Wait until it said something beside the events."""
+        assert self.process.stderr is not None
+        os.set_blocking(self.process.stderr.fileno(), False)
+        said = b""
+
+        def there() -> bool:
+            nonlocal said
+            said += (self.process.stderr and self.process.stderr.read()) or b""
+            return text.encode() in said
+
+        await wait_until(there, f"{text!r} from {self.process.args}")
+        os.set_blocking(self.process.stderr.fileno(), True)
 
     def end(self) -> tuple[int, str]:
         """Wait until it ended; its exit code and what it said beside the events."""
@@ -130,6 +144,16 @@ async def test_cursors_that_cannot_be_gone_on_from_are_explained(store: Store, s
         assert (ended.returncode, ended.stdout) == (4, "")
         assert f"[{error}]" in ended.stderr
         assert ended.stderr.count("\n") == 1
+
+
+async def test_a_run_that_nobody_serves_is_explained(tail: Callable[..., Tail], store: Store) -> None:
+    """After a moment, on standard error; the run is followed all the same."""
+    run_id = await create(store, "suport")
+    following = tail(run_id)
+    await following.says("no worker with a free slot serves agent suport")
+    await store.runs.cancel(run_id, by="test", reason=None, key=None, fingerprint="")
+    assert following.end()[0] == 3
+    assert following.sequences() == [1, 2, 3]
 
 
 def test_a_run_that_does_not_exist(settings: Settings) -> None:

@@ -23,7 +23,8 @@ from .help import Command
 from .options import environment, with_settings
 from .serve import describe_store, running_api, say_api
 from .signals import run, stop_signals
-from .work import Ready
+from .unserved import Watch
+from .work import Ready, check_module
 
 DEMO: Final = "reattach.demo.agents:agents"
 _DEMO_INPUT: Final = '{"ticket": 981}'
@@ -46,6 +47,7 @@ def dev(settings: Settings, agents: str) -> None:
     again. Ctrl-C (or SIGTERM) ends the streams, hands over the runs under way and saves; a second Ctrl-C does not wait.
     """
     start_logs(settings, quiet=True)
+    check_module(agents)
     run(_dev(settings, agents))
 
 
@@ -77,13 +79,21 @@ async def _everything(settings: Settings, agents: str) -> None:
         say("store", await describe_store(store, where))
         worker = WorkerProcess(settings, agents)
         stack.push_async_callback(worker.stop)
+        # Before the API: what cannot work is refused before anybody is told where to send work.
+        ready = await worker.start()
         api = await stack.enter_async_context(running_api(store, settings))
         say_api(api.url, settings)
-        ready = await worker.start()
         say("worker", f"process {worker.pid}, {agents} ({', '.join(ready.agents)})")
         say("page", paint(f"{api.url}/", bold=True))
         _say_try(api.url, settings, ready.agents[0], demo=agents == DEMO)
+        watch = asyncio.create_task(Watch(store).run(), name="reattach-unserved")
+        stack.push_async_callback(_ended, watch)
         await api.until(asyncio.Event())
+
+
+async def _ended(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 async def _embedded(settings: Settings, stack: AsyncExitStack) -> Settings:

@@ -100,6 +100,7 @@ def main() -> None:
         2  wrong usage
         3  a run that was followed was cancelled
         4  could not be done; the reason and its code are on standard error
+        130  ended by Ctrl-C; what was followed goes on
     """
     # Standard output is a command's own; services turn their logs up.
     setup_logging(level=logging.ERROR)

@@ -24,6 +24,7 @@ from .console import clean, compact, facts, is_terminal, state, table, write, wr
 from .folder import find_store
 from .help import Group
 from .options import STORE, with_settings
+from .unserved import explain_waiting
 
 _MEANINGS: Final = {
     "cancelled_before_effect": "cancelled; no mutating tool had committed",
@@ -89,7 +90,7 @@ def show_run(settings: Settings, run_id: str, as_json: bool) -> None:
         if as_json or not is_terminal():
             write_bytes(msgspec.json.encode(snapshot) + b"\n")
         else:
-            _show(snapshot)
+            _show(snapshot, await explain_waiting(store, run_id))
 
     _with_store(settings, body)
 
@@ -230,7 +231,7 @@ def _time(text: str | None) -> str:
     return "" if text is None else text[:19].replace("T", " ")
 
 
-def _show(s: Snapshot) -> None:
+def _show(s: Snapshot, why_queued: str | None) -> None:
     rows = [
         ("run", s.run_id),
         ("state", state(s.state) + ("" if s.attempt < 2 else f" (attempt {s.attempt})")),
@@ -245,6 +246,7 @@ def _show(s: Snapshot) -> None:
         ("started", _time(s.started_at)),
         ("finished", _time(s.finished_at)),
         ("cancel", "" if not s.cancel.version else clean(f"by {s.cancel.by}: {s.cancel.disposition}")),
+        ("queued", why_queued or ""),
         ("waiting", "" if s.waiting is None else clean(f"{s.waiting.prompt or s.waiting.reason} (wait_id {s.waiting.wait_id})")),
         ("outcome", "" if s.outcome is None else compact(msgspec.json.decode(s.outcome))),
         ("error", "" if s.error is None else compact(msgspec.json.decode(s.error))),

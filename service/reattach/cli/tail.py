@@ -19,6 +19,7 @@ from .folder import find_store
 from .help import Command
 from .options import STORE, with_settings
 from .rendering import Screen
+from .unserved import PATIENCE, explain_waiting
 
 EXIT_CODES: Final = {"succeeded": 0, "failed": 1, "cancelled": 3}
 _PATIENCE: Final = 2.0
@@ -60,14 +61,15 @@ async def _tail(settings: Settings, follower: "Follower") -> str:
     hub = Hub(store, settings, patience=_PATIENCE)
     following = asyncio.create_task(follower.run(hub))
     unread = asyncio.create_task(until_unread())
+    waiting = asyncio.create_task(follower.explain(hub))
     try:
         await hub.start()
         await asyncio.wait({following, unread}, return_when=asyncio.FIRST_COMPLETED)
         return following.result() if following.done() else ""
     finally:
-        following.cancel()
-        unread.cancel()
-        await asyncio.gather(following, unread, return_exceptions=True)
+        for task in (following, unread, waiting):
+            task.cancel()
+        await asyncio.gather(following, unread, waiting, return_exceptions=True)
         await hub.close()
         await store.close()
 
@@ -103,6 +105,12 @@ class Follower:
             if failures == 1:
                 note(f"the store is away; going on behind event {self.position} when it is back")
             await asyncio.sleep(random.uniform(0.5, 1.0) * min(_LONGEST_PAUSE, 0.2 * 2**failures))
+
+    async def explain(self, hub: Hub) -> None:
+        """Say so where the run waits for a worker that is not there."""
+        await asyncio.sleep(PATIENCE)
+        if (why := await explain_waiting(hub.store, self._run_id)) is not None:
+            note(why)
 
     async def _follow(self, hub: Hub) -> None:
         async with aclosing(follow(hub, self._run_id, self.position)) as slices:

@@ -1,6 +1,7 @@
 """``reattach work``: a worker."""
 
 import importlib
+import importlib.util
 import inspect
 import os
 import sys
@@ -80,11 +81,7 @@ def load_agents(name: str) -> Agents:
     Raises:
         click.UsageError: There is no such module or attribute, it is something else, or importing it failed.
     """
-    module_name, _, attribute = name.partition(":")
-    if not _is_module(module_name) or module_name.endswith(".py") or not attribute.isidentifier():
-        stem = module_name.removeprefix("./").removesuffix(".py").replace("/", ".")
-        like = f"{stem if _is_module(stem) else 'shop.agents'}:{attribute if attribute.isidentifier() else 'agents'}"
-        raise click.UsageError(f"{name!r} does not name agents: give a module and a name in it, like {like}")
+    module_name, attribute = _parts(name)
     module = _import(module_name)
     found: object = getattr(module, attribute, None)
     if not isinstance(found, Agents):
@@ -97,19 +94,49 @@ def load_agents(name: str) -> Agents:
     return found
 
 
+def check_module(name: str) -> None:
+    """Look whether there can be such a module, without running a line of it: a mistyped name is told before anything is started.
+
+    Raises:
+        click.UsageError: ``MODULE:AGENTS`` has another form, or there is no such module or package.
+    """
+    top = _parts(name)[0].partition(".")[0]
+    here = _look_here()
+    if top not in sys.modules and importlib.util.find_spec(top) is None:
+        raise _missing(top, here)
+
+
+def _look_here() -> str:
+    here = os.getcwd()
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    return here
+
+
+def _missing(module: str | None, here: str) -> click.UsageError:
+    return click.UsageError(f"there is no module {module}: neither in {here} nor installed")
+
+
+def _parts(name: str) -> tuple[str, str]:
+    module_name, _, attribute = name.partition(":")
+    if not _is_module(module_name) or module_name.endswith(".py") or not attribute.isidentifier():
+        stem = module_name.removeprefix("./").removesuffix(".py").replace("/", ".")
+        like = f"{stem if _is_module(stem) else 'shop.agents'}:{attribute if attribute.isidentifier() else 'agents'}"
+        raise click.UsageError(f"{name!r} does not name agents: give a module and a name in it, like {like}")
+    return module_name, attribute
+
+
 def _is_module(name: str) -> bool:
     return all(part.isidentifier() for part in name.split("."))
 
 
 def _import(name: str) -> ModuleType:
-    here = os.getcwd()
-    if here not in sys.path:
-        sys.path.insert(0, here)
+    here = _look_here()
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as e:
         if e.name is not None and f"{name}.".startswith(f"{e.name}."):
-            raise click.UsageError(f"there is no module {e.name}: neither in {here} nor installed") from None
+            raise _missing(e.name, here) from None
         raise click.UsageError(f"the module {name} cannot be imported{_where(e)}: {e}") from None
     except Exception as e:
         raise click.UsageError(f"the module {name} cannot be imported{_where(e)}: {type(e).__name__}: {e}") from None

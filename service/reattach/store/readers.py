@@ -73,6 +73,17 @@ class Readers:
         _log.warning("run.reclaimed", run_id=run_id, agent=agent, became=reply.word.lower())
         return 1
 
+    async def anybody(self, agent: str, tag: str) -> bool:
+        """Whether anybody asked for this agent's work in this shard lately: a worker does as soon as it is told of some and has a slot.
+
+        Raises:
+            StoreUnavailable: Redis cannot be reached.
+        """
+        try:
+            return bool(await self._door.call("XINFO", "CONSUMERS", self._keys.queue(tag, agent), GROUP))
+        except ResponseError:
+            return False  # no queue yet
+
     async def tidy_some(self, agents: Sequence[str], most: int) -> int:
         """`tidy` so many queues, other ones each time until all had their turn: a constant cost however many there are."""
         everywhere = [(agent, tag) for tag in self._keys.tags for agent in agents]

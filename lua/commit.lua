@@ -3,7 +3,7 @@
 -- args: id fence call status kind payload record mutating:int
 -- reply: OK sequence cancel_version | SEEN sequence cancel_version | FENCED | CLOSED state | MISSING
 -- uses: clock int log tell size
-local r = redis.call('HMGET', run, 'state', 'fence', 'sequence', 'cancel_version')
+local r = redis.call('HMGET', run, 'state', 'fence', 'sequence', 'cancel_version', 'size')
 local cancel = tonumber(r[4] or 0)
 if r[2] ~= fence then
   return { 'FENCED' }
@@ -22,9 +22,9 @@ end
 local at, sequence = now_ms(), tonumber(r[3]) + 1
 write_event(log, audit, sequence, at, kind, payload)
 -- Counted, never refused.
-took_room(run, 1, #payload, at)
+local size = grow_size(r[5], 1, #payload, at, 0, 0, 0, 0)
 redis.call('HSET', effects, call, status .. ' ' .. fence .. ' ' .. int(sequence) .. ' ' .. record)
-redis.call('HSET', run, 'sequence', int(sequence), 'last_activity_at', int(at))
+redis.call('HSET', run, 'sequence', int(sequence), 'last_activity_at', int(at), 'size', size)
 if status == 'receipt' and mutating == 1 then
   redis.call('HINCRBY', run, 'receipts', 1)
 end

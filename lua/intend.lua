@@ -4,7 +4,7 @@
 -- reply: GO sequence | RECEIPT record | FAILED record | UNRESOLVED record sequence | CANCELLED version | FENCED | CLOSED state | FULL what
 -- uses: clock int log tell grown size
 -- An entry of `effects` is "status fence sequence record"; only the record is anything but words to this script.
-local r = redis.call('HMGET', run, 'state', 'fence', 'sequence', 'cancel_version')
+local r = redis.call('HMGET', run, 'state', 'fence', 'sequence', 'cancel_version', 'size')
 if r[2] ~= fence then
   return { 'FENCED' }
 end
@@ -42,14 +42,13 @@ if status and again == 0 then
   end
   return { 'UNRESOLVED', stored, tonumber(known) }
 end
-local full = no_room(run, 1, #requested, most_events, most_bytes, 0, 0, at)
+local size, full = grow_size(r[5], 1, #requested, at, most_events, most_bytes, 0, 0)
 if full then
   return { 'FULL', full }
 end
 write_event(log, audit, sequence, at, 'tool.requested', requested)
-took_room(run, 1, #requested, at)
 redis.call('HSET', effects, call, 'intent ' .. fence .. ' ' .. int(sequence) .. ' ' .. record)
-redis.call('HSET', run, 'sequence', int(sequence), 'last_activity_at', int(at))
+redis.call('HSET', run, 'sequence', int(sequence), 'last_activity_at', int(at), 'size', size)
 -- With the receipt before it, which was not counted.
 mark_grown(timers, id, sequence - 2, sequence, at)
 tell(bell, session, session_log, id, sequence, sequence, at)

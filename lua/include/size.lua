@@ -1,29 +1,21 @@
--- uses: int
--- How much a run has appended, altogether and in this minute: "events bytes minute events bytes". Limits of 0 are none.
-local function sizes(run, at)
+-- How much a run has appended, altogether and in this minute, is the field `size` of its record: "events bytes minute events bytes".
+-- What it is with so much more, as text; then what it has too much of for good, or how long it has to wait, ms. Limits of 0 are none. What
+-- is too much for any minute is let in into an empty one.
+local function grow_size(held, count, bytes, at, most_events, most_bytes, event_rate, byte_rate)
+  local n, b, m, mn, mb = string.match(held or '0 0 0 0 0', '^(%d+) (%d+) (%d+) (%d+) (%d+)$')
   local minute = math.floor(at / 60000)
-  local n, b, m, mn, mb = string.match(redis.call('HGET', run, 'size') or '', '^(%d+) (%d+) (%d+) (%d+) (%d+)$')
   if tonumber(m) ~= minute then
     mn, mb = 0, 0
   end
-  return tonumber(n or 0), tonumber(b or 0), minute, tonumber(mn), tonumber(mb)
-end
-
--- What it has too much of for good; else how long it has to wait, ms. What is too much for any minute is let in into an empty one.
-local function no_room(run, count, bytes, most_events, most_bytes, event_rate, byte_rate, at)
-  local n, b, minute, mn, mb = sizes(run, at)
-  if most_events > 0 and n + count > most_events then
-    return 'events'
+  local used, used_bytes = mn + count, mb + bytes
+  local events, all_bytes = n + count, b + bytes
+  local full, wait
+  if most_events > 0 and events > most_events then
+    full = 'events'
+  elseif most_bytes > 0 and all_bytes > most_bytes then
+    full = 'bytes'
+  elseif used > count and ((event_rate > 0 and used > event_rate) or (byte_rate > 0 and used_bytes > byte_rate)) then
+    wait = (minute + 1) * 60000 - at
   end
-  if most_bytes > 0 and b + bytes > most_bytes then
-    return 'bytes'
-  end
-  if mn > 0 and ((event_rate > 0 and mn + count > event_rate) or (byte_rate > 0 and mb + bytes > byte_rate)) then
-    return nil, (minute + 1) * 60000 - at
-  end
-end
-
-local function took_room(run, count, bytes, at)
-  local n, b, minute, mn, mb = sizes(run, at)
-  redis.call('HSET', run, 'size', string.format('%d %d %d %d %d', n + count, b + bytes, minute, mn + count, mb + bytes))
+  return string.format('%d %d %d %d %d', events, all_bytes, minute, used, used_bytes), full, wait
 end

@@ -4,7 +4,7 @@
 -- never data: losing one costs time only. Returns the session's sequence.
 local function tell(bell, session, session_log, id, first, last, at)
   if not session then
-    redis.call('XADD', bell, 'MAXLEN', '~', 10000, '*', 'run', id)
+    redis.call('XADD', bell, 'MAXLEN', '~', '10000', '*', 'run', id)
     return 0
   end
   local place = redis.call('HINCRBY', session, 'sequence', int(last - first + 1))

@@ -4,9 +4,11 @@ Two regimes that must never share a connection: *commands* have a short timeout;
 without a socket timeout (redis-py's default of 5 s would kill them). ``store.door`` is the way in for both.
 """
 
+from functools import cache
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
+import hiredis
 import redis.asyncio as aioredis
 from redis.asyncio.cluster import ClusterNode, RedisCluster
 from redis.asyncio.retry import Retry
@@ -16,6 +18,7 @@ from redis.exceptions import (
     AskError,
     AuthenticationError,
     ClusterDownError,
+    DataError,
     MasterDownError,
     MaxConnectionsError,
     MovedError,
@@ -146,6 +149,7 @@ class Target:
                 return self._cluster(options)
             client: Client = self._sentinel(options) if self.is_sentinel else self._single(options)
             # Nothing is sent yet; an option that no connection knows is found now.
+            client.connection_pool.connection_class = _packing(client.connection_pool.connection_class)
             client.connection_pool.make_connection()
         except (ValueError, TypeError):
             raise _unreadable() from None
@@ -183,6 +187,23 @@ class Target:
         name, _, db = urlsplit(self._url).path.strip("/").partition("/")
         sentinel: Any = Sentinel(hosts, sentinel_kwargs={"socket_timeout": min(self.timeout, 2.0), "protocol": 2})
         return sentinel.master_for(name, db=int(db or 0), retry=Retry(NoBackoff(), 0), **options, **extra)
+
+
+@cache
+def _packing(connection: type[Any]) -> type[Any]:
+    """The same kind of connection, with commands written by hiredis as well: redis-py lets it read replies only, where there is a loop."""
+    # Its stub means any tuple and says a tuple of one.
+    pack: Any = getattr(hiredis, "pack_command")  # noqa: B009
+
+    def pack_command(_: Any, *args: Any) -> list[bytes]:
+        # The client library joins the words of a command's name, which are sent apart.
+        words = args[0].encode().split() if isinstance(args[0], str) else [args[0]]
+        try:
+            return [pack((*words, *args[1:]))]
+        except TypeError as e:
+            raise DataError(str(e)) from None
+
+    return type(connection.__name__, (connection,), {"pack_command": pack_command})
 
 
 def _unreadable() -> InvalidRequest:

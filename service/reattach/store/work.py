@@ -4,7 +4,8 @@ Every call is idempotent: the worker's fence and its own numbers make a repeat r
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, Literal
 
 import msgspec
@@ -47,6 +48,7 @@ class Work:
         self._scripts = load_scripts()
         self._queues = Queues(door, keys)
         self._turn = 0
+        self._names = lru_cache(maxsize=1024)(keys.of_run)  # the same few leases over and over, and a dozen names each
 
     @property
     def shards(self) -> tuple[str, ...]:
@@ -375,8 +377,8 @@ class Work:
         reply = await self._door.run(self._scripts["release"], self._of(lease), lease.run_id, GROUP, lease.agent, lease.fence, name)
         self._owned(reply)
 
-    def _of(self, lease: Lease) -> dict[str, KeyNames]:
-        return self._keys.of_run(lease.run_id, lease.agent, lease.session)
+    def _of(self, lease: Lease) -> Mapping[str, KeyNames]:
+        return self._names(lease.run_id, lease.agent, lease.session)
 
     @staticmethod
     def _owned(reply: Reply) -> None:

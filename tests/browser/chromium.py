@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, TypeVar
 
 from playwright.async_api import Browser, BrowserContext, Page, Playwright, async_playwright, expect
 
@@ -61,7 +61,9 @@ class Chromium:
     async def _start(self) -> None:
         expect.set_options(timeout=TIMEOUT * 1000)
         self._playwright = await async_playwright().start()
-        self._browser = await self._playwright.chromium.launch(executable_path=binary(), args=list(ARGUMENTS))
+        self._browser = await self._playwright.chromium.launch(
+            executable_path=binary(), args=list(ARGUMENTS), ignore_default_args=["--disable-back-forward-cache"]
+        )
 
     def close(self) -> None:
         """End it."""
@@ -97,7 +99,7 @@ class Profile:
 
     async def prepare(self, script: Path) -> None:
         """Run a script in every document from now on."""
-        await self._chromium.do(self.context.add_init_script(path=script))
+        await self._chromium.do(self.context.add_init_script(script.read_text("utf-8")))
 
     async def tab(self, address: str = "/") -> "Tab":
         """Open another tab."""
@@ -154,16 +156,6 @@ class Tab:
     async def do(self, work: Coroutine[Any, Any, T]) -> T:
         """Await something of the page's."""
         return await self._chromium.do(work)
-
-    async def lifecycle(self, state: Literal["frozen", "active"]) -> None:
-        """Freeze the page, as browsers do with those in the background, or let it go on."""
-
-        async def change() -> None:
-            session = await self.page.context.new_cdp_session(self.page)
-            await session.send("Page.setWebLifecycleState", {"state": state})
-            await session.detach()
-
-        await self.do(change())
 
     async def goto(self, address: str) -> None:
         """Go somewhere."""

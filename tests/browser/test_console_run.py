@@ -1,7 +1,10 @@
 """A run on the console: followed to its end, stopped, cut off."""
 
 import time
+from collections.abc import Awaitable, Callable
 from typing import Any
+
+import pytest
 
 from reattach.store import Store
 
@@ -9,6 +12,7 @@ from ..support import drive
 from ..support.service import Service
 from .conftest import Profiles
 
+Proxies = Callable[..., Awaitable[Any]]
 TEXTS = "[...document.querySelectorAll('.message .text')].map(e => e.textContent)"
 
 
@@ -170,3 +174,25 @@ async def test_what_is_empty_or_wrong_helps(service: Service, profiles: Profiles
     await tab.click("link", "To the runs")
     await tab.click("link", "Start the first run")
     await tab.says("h1", "Start a run")
+
+
+@pytest.mark.provokes_network_errors
+async def test_a_service_that_is_away_comes_back(service: Service, store: Store, proxies: Proxies, profiles: Profiles) -> None:
+    """The list says that it cannot be reached and is there again by itself; a run stays in sight meanwhile, and so does what it said."""
+    hand = await drive.start(store)
+    await said(hand, 1, "one", done=False)
+    proxy = await proxies(service.base_url)
+    profile = await profiles(proxy.http)
+    lists, run = await profile.tab("/"), await profile.tab(f"/#/runs/{hand.run_id}")
+    await lists.see("running", within=".row")
+    await run.says(".link-state", "Live")
+    proxy.refusing = True
+    proxy.cut()
+    await lists.see("The service cannot be reached", within=".note")
+    await run.see("Reconnecting", within=".link-state")
+    await run.see("one", within=".message")
+    await hand.emit(("message.delta", {"message_id": "m1", "text": "two"}))
+    proxy.refusing = False
+    await lists.until("document.querySelector('.note') === null")
+    await run.until(f"{TEXTS}.join() === 'one two'")
+    await hand.finish()

@@ -1,6 +1,6 @@
 /**
- * Lists that stay up to date without a storm of requests: one request at a time, only while somebody looks, less often while nothing happens,
- * and further apart while the service does not answer.
+ * Lists that stay up to date without a storm of requests: one at a time, only while somebody looks, less often while nothing happens, and
+ * further apart while the service does not answer.
  */
 
 const BUSY = 2000

@@ -4,7 +4,7 @@
 
 // Controls, bidirectional overrides and isolates, zero-width characters, line separators, tags: all that changes how the rest is read.
 const STEERING =
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu
+  /[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu
 const LONE = /[\ud800-\udfff]/gu
 
 /** The text with every steering character written out, e.g. `⟨U+202E⟩`. */

@@ -1,5 +1,5 @@
 /**
- * The credential of this tab. It lives in sessionStorage: other tabs have their own, and it is gone with the tab. Where a cookie carries the
+ * The credential of this tab. It lives in sessionStorage: other tabs have their own, and it goes with the tab. Where a cookie carries the
  * credential there is none here, and none is needed.
  */
 

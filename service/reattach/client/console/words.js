@@ -35,7 +35,7 @@ export const DISPOSITIONS = {
   },
   cancellation_pending: {
     title: 'Asked to stop',
-    text: 'The request is recorded. The worker stops at the next point where that is safe; a tool that has begun is finished and recorded first.',
+    text: 'The request is recorded. The worker stops at the next point where that is safe; a tool that has begun is finished first.',
   },
   already_terminal: {
     title: 'It had ended before',

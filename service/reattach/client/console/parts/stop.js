@@ -29,7 +29,7 @@ export function stopping() {
       h(
         'p',
         {},
-        'It stops at the next point where that is safe. What it has changed by then stays, and is listed. Closing this page does not stop it.',
+        'It stops at the next point where that is safe. What it has changed by then stays, and is listed. Closing the page stops nothing.',
       ),
       h('label', { for: 'stop-reason' }, 'Why ', h('span', { class: 'optional' }, 'optional, kept in the log')),
       reason,
@@ -37,7 +37,7 @@ export function stopping() {
       h('div', { class: 'actions' }, go, back),
     ),
   )
-  const button = h('button', { type: 'button', class: 'button danger-quiet', onclick: ask }, 'Stop …')
+  const button = h('button', { type: 'button', class: 'button danger-quiet', hidden: true, onclick: ask }, 'Stop …')
   let run = null
   let answered = null
   let key = newKey()

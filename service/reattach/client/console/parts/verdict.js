@@ -70,8 +70,7 @@ export function verdictForm(run, waiting, send) {
     say(status, says)
   }
 
-  const text =
-    'The call began, and no answer of it was recorded. Nobody repeats it until somebody has looked at the place where it would have happened.'
+  const text = 'The call began, and no answer of it was recorded. Nobody repeats it until somebody has looked where it would have happened.'
   const element = h(
     'div',
     { class: 'stack' },

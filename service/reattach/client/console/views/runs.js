@@ -14,6 +14,8 @@ import { hasEnded, STATES } from '../words.js'
 
 const PAGE = 50
 const MOST = 200
+/** Requests for one list, at most. */
+const LOOKS = 4
 
 /** @returns {import("../main.js").View} */
 export function runsView({ query }) {
@@ -30,11 +32,20 @@ export function runsView({ query }) {
   const poll = new Poll(load, show, fail)
   const stopTicking = everySecond(() => rows.forEach(row => row.tick()))
 
-  function load(signal) {
-    return listRuns({ ...filter, limit }, signal)
+  // The service looks at so many runs for one answer, whatever is asked for: where few match, a page is short and there are more.
+  async function load(signal) {
+    const found = []
+    let next = filter.before
+    for (let look = 0; look < LOOKS; look += 1) {
+      const page = await listRuns({ ...filter, before: next, limit: limit - found.length }, signal)
+      found.push(...page.runs)
+      next = page.next_before
+      if (!next || found.length >= limit) break
+    }
+    return { runs: found, next }
   }
 
-  function show({ runs, next_before: next }) {
+  function show({ runs, next }) {
     reconcile(
       list,
       rows,
@@ -43,10 +54,10 @@ export function runsView({ query }) {
       runRow,
       (row, run) => row.update(run),
     )
-    replace(note, runs.length === 0 && nothing(filter))
+    replace(note, runs.length === 0 && nothing(filter, next))
     say(tally, runs.length === 0 ? '' : `${many(runs.length, 'run')}${next ? ' and more' : ''}`)
-    more.hidden = !next || limit >= MOST
-    older.hidden = !next || limit < MOST
+    more.hidden = !next || limit >= MOST || runs.length < limit
+    older.hidden = !next || !more.hidden
     older.href = place('/', { ...filter, before: next })
     return runs.some(run => !hasEnded(run.state))
   }
@@ -145,7 +156,8 @@ function field(label, key, type) {
   return { element: h('span', { class: 'field' }, input), input, value: () => input.value.trim(), set: text => (input.value = text) }
 }
 
-function nothing(filter) {
+function nothing(filter, next) {
+  if (next) return emptyNote('Nothing found so far', 'None of the newest runs is like that. There are older ones.')
   if (filter.state || filter.agent || filter.session_id) {
     const wanted = [filter.state, filter.agent && `agent ${name(filter.agent)}`, filter.session_id && `session ${name(filter.session_id)}`]
     return emptyNote(
@@ -156,7 +168,7 @@ function nothing(filter) {
   }
   return emptyNote(
     'No runs yet',
-    'A run is one execution of an agent. It goes on whoever watches, and whoever stops watching; everything it does is kept in order and can be read again from any place.',
+    'A run is one execution of an agent. It goes on whoever stops watching; all that it does is kept in order, and can be read again.',
     h('a', { class: 'button primary', href: '#/start' }, 'Start the first run'),
   )
 }

@@ -3,12 +3,12 @@
  */
 
 import { followSession } from '../api.js'
-import { h, reconcile, replace, say } from '../dom.js'
+import { h, reconcile, say } from '../dom.js'
 import { connectionPanel } from '../parts/connection.js'
-import { emptyNote, problemNote } from '../parts/notes.js'
 import { runInSession } from '../parts/run-in-session.js'
 import { stateTag } from '../parts/state.js'
 import { startForm } from '../parts/start-form.js'
+import { troubles } from '../parts/trouble.js'
 import { runPlace } from '../router.js'
 import { many, name } from '../text.js'
 import { everySecond, full, since } from '../time.js'
@@ -28,24 +28,29 @@ export function sessionView({ id }) {
   const next = h('details', { class: 'panel next' }, h('summary', {}, 'Start the next run'), form.element)
   const rail = h('aside', { class: 'rail', 'aria-label': 'About this session' }, link.element, runs.element)
   const content = h('div', { class: 'run', hidden: true }, h('div', { class: 'run-main' }, older, stream, next), rail)
-  const trouble = h('div')
+  const trouble = troubles({
+    title: 'This session cannot be shown',
+    missing: {
+      title: 'There is no such session',
+      text: `${name(id, 60)} does not exist, is no longer kept, or is not yours to see.`,
+      way: h('a', { class: 'button primary', href: '#/sessions' }, 'To the sessions'),
+    },
+    again: () => live.reload(),
+  })
   const element = h(
     'div',
     { class: 'page wide' },
     h('div', { class: 'run-head' }, h('div', { class: 'run-title' }, title), meta),
-    trouble,
+    trouble.element,
     content,
   )
   let session = null
-  let problem = null
   let frame = 0
 
   function draw() {
     frame = 0
     const now = live.getSnapshot()
-    const error = now.error ?? now.connection.error
-    if (error !== problem)
-      replace(trouble, (problem = error) && now.connection.state !== 'live' && !(now.session && error.status === 0) && refusal(error, id))
+    trouble.update(now, now.session !== null)
     if (!now.session) return
     session = now.session
     content.hidden = false
@@ -127,15 +132,4 @@ function item(run) {
   const at = h('time', { datetime: run.created_at, title: run.created_at && full(run.created_at) })
   const element = h('li', {}, h('a', { href: runPlace(run.run_id) }, name(run.agent)), state.element, at)
   return { element, update: now => state.update(now.state), tick: () => run.created_at && say(at, since(run.created_at)) }
-}
-
-function refusal(error, id) {
-  if (error.status === 404) {
-    return emptyNote(
-      'There is no such session',
-      `${name(id, 60)} does not exist, is no longer kept, or is not yours to see.`,
-      h('a', { class: 'button primary', href: '#/sessions' }, 'To the sessions'),
-    )
-  }
-  return problemNote(error, 'This session cannot be shown', () => location.reload())
 }

@@ -31,7 +31,7 @@ export function signInView(problem) {
     h(
       'p',
       { class: 'lead' },
-      'This service shows runs to those who may see them. Paste a token of yours; it is kept in this tab only, until you close it or sign out.',
+      'This service shows runs to those who may see them. Paste a token; it is kept in this tab only, until you close it or sign out.',
     ),
     refused && why && h('p', { class: 'note problem', role: 'alert' }, why),
     h(

@@ -22,7 +22,7 @@ export function startView({ query }) {
     h(
       'p',
       { class: 'lead' },
-      'A worker that knows the agent takes it from the queue. You can close this page meanwhile: the run goes on, and you find it in the list.',
+      'A worker that knows the agent takes it from the queue. You can close this page: the run goes on, and is in the list.',
     ),
     form.element,
   )

@@ -8,7 +8,7 @@ import pytest
 import structlog
 
 from reattach.store import Store
-from reattach.tail import Followed, Hub
+from reattach.tail import Followed, Hub, Slice
 from reattach.tail.news import News
 
 from ..support.drive import start
@@ -75,7 +75,6 @@ async def test_a_page_is_ahead_of_the_hub(store: Store, hub: Hub) -> None:
         viewer = await Viewer(hub, hand.run_id).reaches(10)
         assert followed.last == 5, "the hub has not heard of what the page had"
         assert followed.slice(10) is None
-        assert followed.pending(10) == (b"", 10)
         await hand.emit_many(2)
         tail.open()
         await viewer.reaches(12)
@@ -108,14 +107,23 @@ async def test_one_viewers_trouble_is_not_everybodys(store: Store, hub: Hub) -> 
     hand = await start(store)
     async with hub.joined(hand.run_id) as followed:
 
-        def closing() -> None:
-            raise RuntimeError("the handler is closed")
+        class Closing:
+            position = 0
+
+            def news(self, piece: Slice | None, edge: int) -> None:
+                raise RuntimeError("the handler is closed")
 
         heard: list[int] = []
 
-        def healthy() -> None:
-            heard.append(followed.last)
+        class Healthy:
+            position = 2
 
+            def news(self, piece: Slice | None, edge: int) -> None:
+                assert piece is not None
+                self.position = piece.last
+                heard.append(edge)
+
+        closing, healthy = Closing(), Healthy()
         followed.listen(closing)
         followed.listen(healthy)
         viewer = await Viewer(hub, hand.run_id).reaches(2)
@@ -219,14 +227,14 @@ async def test_viewers_at_one_position_get_one_piece(store: Store, hub: Hub) -> 
     async with hub.joined(hand.run_id) as followed:
         await hand.emit_many(5)
         await wait_until(lambda: followed.last == 7, "the ring to follow")
-        first, position = followed.pending(2)
-        second, _ = followed.pending(2)
-        assert position == 7
-        assert first is second
-        assert first.count(b"\n\n") == 5
-        assert followed.pending(7) == (b"", 7)
+        first, second = followed.slice(2), followed.slice(2)
+        assert first is not None and second is not None
+        assert first.last == 7
+        assert first.sse is second.sse
+        assert first.sse.count(b"\n\n") == 5
+        assert followed.slice(7) is None
         assert followed.behind(1)
-        assert followed.pending(1) == (b"", 1)
+        assert followed.slice(1) is None
 
 
 async def test_a_wait_with_a_limit(store: Store, hub: Hub) -> None:

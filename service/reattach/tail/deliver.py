@@ -47,10 +47,11 @@ async def deliver(hub: Hub, run_id: str, after: int, sink: Sink) -> None:
 class _Viewer:
     """A position and its sink."""
 
-    __slots__ = ("_attention", "_followed", "_hub", "_position", "_sink", "over")
+    __slots__ = ("_attention", "_followed", "_hub", "_sink", "_take", "over", "position")
 
     def __init__(self, hub: Hub, followed: Followed, position: int, sink: Sink) -> None:
-        self._hub, self._followed, self._position, self._sink = hub, followed, position, sink
+        self._hub, self._followed, self.position, self._sink = hub, followed, position, sink
+        self._take = sink.take
         self._attention: asyncio.Future[None]
         self.over = False
 
@@ -59,14 +60,14 @@ class _Viewer:
         """Whether everything known was taken, and more may come."""
         followed = self._followed
         # A position ahead of what is known here is for `follow` to judge: another process may know more, or the cursor is of the future.
-        return self._position == followed.last and not followed.terminal and self._hub.ending(followed) is None
+        return self.position == followed.last and not followed.terminal and self._hub.ending(followed) is None
 
     async def catch_up(self) -> None:
         """Take what is stored, up to the edge or the run's end."""
-        async with aclosing(follow(self._hub, self._followed.run_id, self._position)) as pieces:
+        async with aclosing(follow(self._hub, self._followed.run_id, self.position)) as pieces:
             async for piece in pieces:
-                self._position = piece.last
-                if not self._sink.take(piece):
+                self.position = piece.last
+                if not self._take(piece):
                     await self._sink.drained()
                 if self.at_edge:
                     return
@@ -76,25 +77,25 @@ class _Viewer:
         """Be written to by the hub until something has to be waited for."""
         # No await between the look at the edge and this line, or the news between them is missed.
         self._attention = asyncio.get_running_loop().create_future()
-        self._followed.listen(self._news)
+        self._followed.listen(self)
         try:
             await self._attention
         finally:
-            self._followed.unlisten(self._news)
+            self._followed.unlisten(self)
         await self._sink.drained()
 
-    def _news(self) -> None:
+    def news(self, piece: Slice | None, edge: int) -> None:
+        """Take what came; see `Listener`."""
         # Once per viewer and wake-up: the hottest lines of the service.
         if self._attention.done():
             return
-        piece = self._followed.slice(self._position)
-        while piece is not None:
-            self._position = piece.last
-            if not self._sink.take(piece):
-                break
-            piece = self._followed.slice(piece.last)
-        else:
+        if piece is None:
             if self.at_edge:
                 return
-        # Full, fallen off the ring, at the run's end, or the hub is closing: the viewer's task sees to it.
+        else:
+            self.position = last = piece.last
+            # That the hub's streams end now is told by a wake-up of its own, without a piece.
+            if self._take(piece) and last == edge:
+                return
+        # Full, fallen off the ring, at the run's end, more than one piece behind, or the hub is closing: the viewer's task sees to it.
         self._attention.set_result(None)

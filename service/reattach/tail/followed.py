@@ -1,8 +1,8 @@
 """One run, or one session, as this process follows it: its ring, who waits for news, and how many follow."""
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, Protocol
 
 import structlog
 
@@ -13,7 +13,25 @@ from .source import Source
 
 _log = structlog.get_logger("reattach.tail")
 
-Listener = Callable[[], None]
+
+class Listener(Protocol):
+    """Who is handed news without a task of its own.
+
+    Attributes:
+        position: The last sequence it has.
+    """
+
+    position: int
+
+    def news(self, piece: Slice | None, edge: int) -> None:
+        """Take what comes next; must not block.
+
+        Args:
+            piece: What comes behind `position`. None: nothing that is in memory, but look whether you can go on.
+            edge: Where whoever has everything is; -1 once nothing comes any more.
+        """
+        ...
+
 
 _FIRST_SPAN: Final = 64
 _MOST_SPAN: Final = 256
@@ -24,7 +42,7 @@ _SMALL_PAGE: Final = 256 * 1024
 class Followed:
     """A run or a session that somebody in this process follows, or did until a moment ago.
 
-    A viewer is a position. It asks `slice` (or `pending`) for what comes next, reads pages through the hub when it is older than the
+    A viewer is a position. It asks `slice` for what comes next, reads pages through the hub when it is older than the
     ring, and is told of news by a listener or by `wait`. Nothing here grows with what a viewer has not taken yet.
 
     Attributes:
@@ -107,20 +125,12 @@ class Followed:
         """Whether a viewer is older than the ring, so that only the store has what comes next for it."""
         return position < self.ring.base
 
-    def pending(self, position: int) -> tuple[bytes, int]:
-        """As `slice`, for writers that serve many viewers from one wake-up: bytes to write now and the position after them.
-
-        Viewers at the same position get the same bytes object. Empty bytes leave the position where it is.
-        """
-        found = self.ring.slice(position)
-        return (b"", position) if found is None else (found.sse, found.last)
-
     def listen(self, listener: Listener) -> None:
-        """Call back whenever there may be something new, or the hub ends its streams, until `unlisten`."""
+        """Hand on whatever comes, or tell that the hub ends its streams, until `unlisten`."""
         self._listeners[listener] = None
 
     def unlisten(self, listener: Listener) -> None:
-        """Stop calling back."""
+        """Stop handing on."""
         self._listeners.pop(listener, None)
 
     async def wait(self, timeout: float | None = None) -> None:
@@ -146,9 +156,17 @@ class Followed:
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
+        if not self._listeners:
+            return
+        ring, at = self.ring, -1
+        piece, edge = None, -1 if self.terminal else ring.last
         for listener in list(self._listeners):
+            if listener.position != at:
+                # Looked up once for all that are at the same place, which at the edge is nearly everybody.
+                at = listener.position
+                piece = ring.slice(at)
             try:
-                listener()
+                listener.news(piece, edge)
             except Exception:
                 # One viewer's trouble (a transport that is closing refuses the write) must not keep the news from all the others.
                 _log.exception("tail.listener_failed", run_id=self.run_id)

@@ -97,9 +97,9 @@ class Profile:
         self.context = context
         self.tabs: list[Tab] = []
 
-    async def prepare(self, script: Path) -> None:
+    async def prepare(self, script: str) -> None:
         """Run a script in every document from now on."""
-        await self._chromium.do(self.context.add_init_script(script.read_text("utf-8")))
+        await self._chromium.do(self.context.add_init_script(script))
 
     async def tab(self, address: str = "/") -> "Tab":
         """Open another tab."""
@@ -120,6 +120,10 @@ class Profile:
         finally:
             for pid in processes:
                 os.kill(pid, signal.SIGCONT)
+
+    async def cookie(self, cookie: Any) -> None:
+        """Have a cookie: `name`, `value`, `url` …"""
+        await self._chromium.do(self.context.add_cookies([cookie]))
 
     async def close(self) -> None:
         """Close all of it."""

@@ -13,7 +13,7 @@ from ..support.drive import Hand
 from ..support.waiting import wait_until
 from .chromium import Profile, Tab
 
-HARNESS = Path(__file__).parent / "page.js"
+HARNESS = (Path(__file__).parent / "page.js").read_text("utf-8")
 DELAY = 20
 """Every pause before a new connection, milliseconds: tests need not wait for the spread that a crowd needs."""
 

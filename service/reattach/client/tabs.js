@@ -79,6 +79,7 @@ export class Tabs {
         this.#release = null
         this.#on.follow()
         this.#line({})
+        this.say({ kind: 'hello' })
         this.#heardAt = Date.now()
         this.#watch()
       })

@@ -33,7 +33,8 @@ redis.call('HSET', run, 'state', 'running', 'fence', fence, 'batch', 0, 'batch_s
   'attempt', attempt, 'lease_until', int(at + lease), 'last_activity_at', int(at), 'started_at', r[7] or int(at),
   'max_losses', max_losses, 'backoff', backoff, 'resumed', resume and 1 or 0)
 redis.call('HDEL', run, 'resume')
-redis.call('XCLAIM', queue, group, consumer, 0, entry, 'JUSTID')
+-- An entry that was looked at and not delivered gets into the list of leases too.
+redis.call('XCLAIM', queue, group, consumer, 0, entry, 'FORCE', 'JUSTID')
 redis.call('ZADD', timers, int(at + lease), 'lease:' .. id)
 -- With what happened since its last owner.
 mark_grown(timers, id, sequence - 4, sequence, at)

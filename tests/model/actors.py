@@ -125,7 +125,7 @@ class Moves:
             yield self._same(f"{hand.name} renews", Call("renew", (self._id, GROUP, hand.entry, hand.name, hand.fence, HOUR)), cast, hand)
 
     def _appending(self, hand: Hand, batch: int) -> Call:
-        return Call("append", (self._id, hand.fence, batch, "step.done", "{}", "", "message.delta", "{}", ""))
+        return Call("append", (self._id, hand.fence, batch, 0, 0, 0, 0, "step.done", "{}", "", "message.delta", "{}", ""))
 
     def _append(self, facts: Facts, cast: Cast, hand: Hand, depth: int) -> Iterator[Step]:
         if hand.fence:
@@ -136,7 +136,7 @@ class Moves:
     def _intend(self, facts: Facts, cast: Cast, hand: Hand, depth: int) -> Iterator[Step]:
         if hand.fence:
             requested, unresolved, _, record = _tool("call_1")
-            act = Call("intend", (self._id, hand.fence, "call_1", 0, requested, unresolved, record))
+            act = Call("intend", (self._id, hand.fence, "call_1", 0, 0, 0, requested, unresolved, record))
             yield self._same(f"{hand.name} intends", act, cast, hand)
 
     def _commit(self, facts: Facts, cast: Cast, hand: Hand, depth: int) -> Iterator[Step]:

@@ -1,8 +1,8 @@
 """Runs for workers in other languages: who waits is matched with what is queued, by one reader per process.
 
 A claim belongs to this process until it is handed out, never to the request that asked for it: a client that leaves cancels its request and
-nothing else. What was taken or claimed for it goes to the next one, or back to the queue, at once. While nobody asks and nothing is queued
-this costs Redis one blocked connection.
+nothing else. What was claimed for it goes back to the queue at once. A queue may hold runs of many tenants: it is looked at, and what a
+worker may not have stays in it for others. While nobody asks and nothing is queued this costs Redis one blocked connection.
 """
 
 import asyncio
@@ -17,7 +17,9 @@ import structlog
 
 from ..core.errors import Forbidden, ReattachError, RunNotFound, StoreUnavailable, TooManyRequests
 from ..core.ids import new_token
+from ..core.run import RunRecord
 from ..store import Claim, Delivery, Handout, Lease, Store, Wake
+from .auth import Principal
 from .queues import Queues
 from .waiters import Ask, Waiter, Waiters
 
@@ -50,6 +52,8 @@ class Claims:
         self._reader: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing = False
+        self._busy: set[str] = set()
+        self._leftover: set[tuple[str, str]] = set()
 
     async def claim(self, ask: Ask, seconds: float) -> Claim | None:
         """The next run of one of these agents; None when there is none in this time.
@@ -61,7 +65,7 @@ class Claims:
             seconds: How long to wait; 0: until every queue was looked at.
 
         Raises:
-            Forbidden: There is a run, and whoever asks may not work on it.
+            Forbidden: The run that it was given before may not be its any more.
             TooManyRequests: Too many wait here already.
             StoreUnavailable: Redis cannot be reached, or this process is stopping.
         """
@@ -120,7 +124,7 @@ class Claims:
         self._stop_hints(None)
         for task in self._helpers:
             task.cancel()
-        # A take that is on its way is waited for: its run would wait a lease for a sweeper otherwise. Not for ever, in an outage.
+        # A claim that is on its way is waited for: its run would wait a lease for a sweeper otherwise. Not for ever, in an outage.
         deadline = time.monotonic() + _LONGEST_CLOSE
         while (pending := self._under_way()) and (left := deadline - time.monotonic()) > 0:
             await asyncio.wait(pending, timeout=left, return_when=asyncio.FIRST_COMPLETED)
@@ -168,10 +172,11 @@ class Claims:
         self._waiters.add(waiter)
         for agent in waiter.ask.agents:
             self._queues.want(agent)
+            self._queues.wake([(agent, shard) for shard in self._store.work.shards if (agent, shard) in self._leftover])
         self._news.set()
 
     async def _read(self) -> None:
-        """Take what somebody waits for, one run at a time, from each queue in turn."""
+        """Look for what somebody waits for, one run at a time, in each queue in turn."""
         while not self._closing:
             self._news.clear()
             queue = self._queues.next(self._waiters)
@@ -187,46 +192,76 @@ class Claims:
                 self._queues.wake(None)
 
     async def _ask(self, agent: str, shard: str) -> None:
+        """Find the first run of a queue that somebody who waits may have. What nobody may have stays, and nobody hears of it."""
+        after: str | None = ""
+        self._leftover.discard((agent, shard))
         try:
-            found = await self._store.work.take(agent, CONSUMER, shard=shard)
+            while after is not None:
+                look = await self._store.queued.look(agent, shard, after)
+                for delivery, record in look.waiting:
+                    if delivery.run_id not in self._busy and (waiter := await self._fitting(agent, record)) is not None:
+                        self._queues.wake([(agent, shard)])
+                        self._busy.add(delivery.run_id)
+                        self._spawn(self._serve(delivery, waiter))
+                        return
+                if look.waiting:
+                    # For a worker that is not here yet, or that may have what those who are here may not.
+                    self._leftover.add((agent, shard))
+                after = look.after
         except StoreUnavailable as e:
             self._queues.wake([(agent, shard)])
             for waiter in self._waiters.everybody(agent):
                 self._waiters.remove(waiter)
                 waiter.fail(e)
-            return
-        for delivery in found:
-            self._queues.wake([(agent, shard)])
-            waiter = self._waiters.take(agent)
-            self._spawn(self._serve(delivery, waiter) if waiter else self._return(delivery))
+
+    async def _fitting(self, agent: str, record: RunRecord) -> Waiter | None:
+        """Who has waited longest of those that may work on this run; it waits no more, it is served."""
+        answers: dict[Principal | None, bool] = {}
+        for waiter in self._waiters.everybody(agent):
+            caller = waiter.ask.caller
+            if caller is None or caller not in answers:
+                try:
+                    answers[caller] = await waiter.ask.may(record)
+                except ReattachError as e:
+                    self._waiters.remove(waiter)
+                    waiter.fail(e)
+                    continue
+            if answers[caller] and self._waiters.pick(waiter):
+                return waiter
+        return None
 
     async def _serve(self, delivery: Delivery, waiter: Waiter) -> None:
-        """Claim a delivered run for a worker, or let both go their ways."""
+        """Claim a run for a worker, or let it wait on."""
         try:
             claim = await self._own(delivery, waiter)
         except Exception as e:
             if not isinstance(e, ReattachError):
                 _log.exception("claims.failed", run_id=delivery.run_id)
-            # Before the refusal is told: who asks again must not find the run under way. A run that was claimed is not given back by this.
-            await self._return(delivery)
+            # Before the refusal is told: who asks again must not find the run under way.
+            self._left(delivery)
             waiter.fail(e)
             return
+        self._left(delivery)
         if claim is None:
             self._wait_on(waiter)
         elif not waiter.give(claim):
             await self._release(claim.lease)
 
+    def _left(self, delivery: Delivery) -> None:
+        """A run is under way no more: it was claimed, here or elsewhere, or waits on."""
+        self._busy.discard(delivery.run_id)
+        self._store.queued.forget(delivery.agent, delivery.shard, delivery.entry)
+        self._queues.wake([(delivery.agent, delivery.shard)])
+        self._news.set()
+
     async def _own(self, delivery: Delivery, waiter: Waiter) -> Claim | None:
         if waiter.answer.done():
-            await self._return(delivery)
             return None
         ask, handout = waiter.ask, Handout(delivery=delivery, fence=new_token())
-        await self._check(delivery.run_id, ask)
         if ask.name is not None:
             handout = await self._store.handouts.keep(ask.name, handout)
             if handout.delivery != delivery:
                 # The same claim was sent twice and the other one was faster: both get that one.
-                await self._return(delivery)
                 return await self._repeated(ask.name, ask)
         claim = await self._claimed(handout, ask)
         if claim is None and ask.name is not None:
@@ -264,10 +299,6 @@ class Claims:
             backoff_ms=ask.backoff_ms,
             fence=handout.fence,
         )
-
-    async def _return(self, delivery: Delivery) -> None:
-        with contextlib.suppress(StoreUnavailable):  # a sweep finds the entry
-            await self._store.handouts.give_back(delivery)
 
     async def _release(self, lease: Lease) -> None:
         try:

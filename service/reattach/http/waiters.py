@@ -7,6 +7,7 @@ import msgspec
 
 from ..core.run import RunRecord
 from ..store import Claim
+from .auth import Principal
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,6 +20,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
         backoff_ms: Pause before the second retry.
         name: A digest of what makes it the same claim when it is sent again; None for one that is never repeated.
         may: Whether whoever asks may work on a run.
+        caller: Who asks, where that alone decides what they may.
     """
 
     agents: tuple[str, ...]
@@ -27,6 +29,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     backoff_ms: int
     name: str | None
     may: Callable[[RunRecord], Awaitable[bool]]
+    caller: Principal | None = None
 
 
 class Waiter:
@@ -98,13 +101,13 @@ class Waiters:
                 if not waiting:
                     del self._by_agent[agent]
 
-    def take(self, agent: str) -> Waiter | None:
-        """The one that has waited longest for this agent; it waits no more, it is served."""
-        waiter = next(iter(self._by_agent.get(agent, ())), None)
-        if waiter is not None:
-            self.remove(waiter)
-            waiter.serving = True
-        return waiter
+    def pick(self, waiter: Waiter) -> bool:
+        """Let it wait no more, since it is served; False where it waits no more already."""
+        if waiter not in self._all:
+            return False
+        self.remove(waiter)
+        waiter.serving = True
+        return True
 
     def everybody(self, agent: str | None = None) -> list[Waiter]:
         """All that wait for this agent; None: for any."""

@@ -73,6 +73,7 @@ async def claim_run(call: Call) -> ASGIApp:
         backoff_ms=round(body.backoff * 1000),
         name=claim_name(call.principal, body.claim_id),
         may=may,
+        caller=call.principal,
     )
     call.leave_with_client()
     async with call.service.held.one(call.principal):

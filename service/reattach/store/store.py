@@ -12,6 +12,7 @@ from .events import Events
 from .handouts import Handouts
 from .keys import Keys
 from .limits import Limits
+from .queued import Queued
 from .redis import Target
 from .revocations import Revocations
 from .runs import Runs
@@ -34,6 +35,7 @@ class Store:
         runs: The clients' side.
         events: Reading logs.
         work: The workers' side.
+        queued: What waits in the queues.
         handouts: Claims that travel over a network.
         tickets: Short-lived permissions to read one run.
         revocations: What was taken away.
@@ -59,6 +61,7 @@ class Store:
         self.door = Door(self.target)
         self.events = Events(self.door, self.keys)
         self.work = Work(self.door, self.keys, settings)
+        self.queued = Queued(self.door, self.keys)
         self.handouts = Handouts(self.door, self.keys, settings)
         self.tickets = Tickets(self.door, self.keys)
         self.revocations = Revocations(self.door, self.keys)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from reattach import Message, Run
-from reattach.cli.main import EXIT_REFUSED
+from reattach.cli.main import EXIT_INTERRUPTED, EXIT_REFUSED
 from reattach.cli.tail import EXIT_CODES
 from reattach.core.errors import EffectFailed, EffectUnresolved, Nondeterminism
 from reattach.demo.ask import SPEED
@@ -67,7 +67,8 @@ def test_exit_codes() -> None:
     """Those of ``tail``, and those that every command has."""
     assert EXIT_CODES == {"succeeded": 0, "failed": 1, "cancelled": 3}
     assert "Ends with 0 when the run succeeded, 1 when it failed, 3 when it was cancelled." in readme.text()
-    assert f"ends with 2 on wrong usage and with {EXIT_REFUSED} when something could not be done" in flat()
+    assert f"ends with 2 on wrong usage, with {EXIT_REFUSED} when something could not be done" in flat()
+    assert f"those that look with {EXIT_INTERRUPTED}" in flat()
 
 
 def test_variables_of_the_demo() -> None:

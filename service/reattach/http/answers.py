@@ -126,6 +126,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     max_body: int
     max_payload: int
     max_head: int
+    max_token: int
     max_metadata: int
     max_depth: int
     max_idempotency_key: int
@@ -140,6 +141,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     keepalive: float
     stream_lifetime: float
     write_timeout: float
+    ticket_lifetime: float
     lease: float
     live_events: int
     tenant: Allowance

@@ -9,6 +9,7 @@ from ..core.run import Cancel, Retention, RunRecord, links
 from ..core.settings import Settings
 from ..core.snapshot import Message, Snapshot, Tool
 from .answers import EventPage, Health, InputAnswer, Limits, Readiness, RunList, TicketAnswer, allowances, cancel_answer, summary
+from .auth.tokens import MAX_TOKEN
 from .bodies import EXAMPLE_RUN as RUN
 from .bodies import MAX_KEY, MAX_METADATA, MAX_PAGE_EVENTS, MAX_PAGE_RUNS, MAX_REASON, MAX_WAIT, CancelRun, CreateRun, GiveInput, MakeTicket
 from .sse import closing
@@ -53,11 +54,11 @@ SNAPSHOT: Final = Snapshot(
 )  # fmt: skip
 
 LIMITS: Final = Limits(
-    max_body=Settings().max_body, max_payload=Settings().max_payload, max_head=MAX_HEAD, max_metadata=MAX_METADATA,
+    max_body=Settings().max_body, max_payload=Settings().max_payload, max_head=MAX_HEAD, max_token=MAX_TOKEN, max_metadata=MAX_METADATA,
     max_depth=64, max_idempotency_key=MAX_KEY,
     max_reason=MAX_REASON, max_page_events=MAX_PAGE_EVENTS, max_page_runs=MAX_PAGE_RUNS, max_batch=MAX_BATCH, max_agents=MAX_AGENTS,
     max_wait=MAX_WAIT, max_streams=Settings().max_streams, max_event_type=64, keepalive=15.0, stream_lifetime=3600.0, write_timeout=20.0,
-    lease=15.0, live_events=Settings().live_events, **allowances(Settings()), retention=Retention(),
+    ticket_lifetime=900.0, lease=15.0, live_events=Settings().live_events, **allowances(Settings()), retention=Retention(),
 )  # fmt: skip
 
 _VALUES: Final[tuple[Any, ...]] = (

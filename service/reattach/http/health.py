@@ -11,6 +11,7 @@ from ..core.event import MAX_TYPE
 from ..core.payload import MAX_DEPTH
 from ..obs import metrics
 from .answers import Health, Limits, Readiness, allowances
+from .auth.tokens import MAX_TOKEN
 from .bodies import MAX_KEY, MAX_METADATA, MAX_PAGE_EVENTS, MAX_PAGE_RUNS, MAX_REASON, MAX_WAIT, NoQuery, deployment_retention
 from .service import Call, answer
 from .wire import MAX_HEAD
@@ -29,6 +30,7 @@ async def show_limits(call: Call) -> ASGIApp:
         max_body=settings.max_body,
         max_payload=settings.max_payload,
         max_head=MAX_HEAD,
+        max_token=MAX_TOKEN,
         max_metadata=MAX_METADATA,
         max_depth=MAX_DEPTH,
         max_idempotency_key=MAX_KEY,
@@ -43,6 +45,7 @@ async def show_limits(call: Call) -> ASGIApp:
         keepalive=settings.keepalive,
         stream_lifetime=settings.stream_lifetime,
         write_timeout=settings.write_timeout,
+        ticket_lifetime=settings.ticket_lifetime,
         lease=settings.lease,
         live_events=settings.live_events,
         **allowances(settings),

@@ -90,7 +90,7 @@ class Tokens:
                 raise InvalidCredential(_REASONS.get(type(e), "the token cannot be read")) from None
             except Exception:
                 # The library met what nobody thought of. Whatever it is, it is no token.
-                raise _unknown() from None
+                raise InvalidCredential("the token cannot be read") from None
         return None
 
     def _read(self, claims: Mapping[str, Any]) -> Principal:

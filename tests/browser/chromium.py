@@ -122,7 +122,7 @@ class Profile:
                 os.kill(pid, signal.SIGCONT)
 
     async def cookie(self, cookie: Any) -> None:
-        """Have a cookie: `name`, `value`, `url` …"""
+        """Have a cookie; it has a name, a value and a url."""
         await self._chromium.do(self.context.add_cookies([cookie]))
 
     async def close(self) -> None:

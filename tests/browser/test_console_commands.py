@@ -1,6 +1,5 @@
 """What people do to runs on the console: start, stop, answer. Each time the page says what really happened."""
 
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +9,11 @@ from reattach.store import Store
 
 from ..support import drive
 from ..support.agents import agents, count
+from ..support.factories import Workers
 from ..support.service import Service
 from ..support.waiting import wait_until
 from .chromium import Tab
 from .conftest import Profiles
-
-Workers = Callable[..., Awaitable[Any]]
 
 
 async def scripted(service: Service, *steps: list[Any]) -> str:

@@ -1,13 +1,9 @@
 """Text of strangers on the console: it is shown, whatever it is, and never obeyed."""
 
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import pytest
-from starlette.requests import Request
 
-from reattach.core.errors import Unauthenticated
-from reattach.http.auth import Principal
 from reattach.store import Store
 
 from ..support import drive
@@ -104,36 +100,3 @@ async def test_a_question_of_a_stranger_is_text(service: Service, store: Store, 
     tab = await (await profiles(service.base_url)).tab(f"/#/runs/{hand.run_id}")
     await tab.until("text => document.querySelector('.wait h2')?.textContent === text", EVIL)
     await harmless(tab)
-
-
-class Members:
-    """Whoever has the word is a member."""
-
-    async def authenticate(self, request: Request) -> Principal:
-        if request.headers.get("authorization") != "Bearer the-word":
-            raise Unauthenticated("the token is not valid")
-        return Principal(tenant=drive.TENANT, subject=drive.SUBJECT)
-
-
-@pytest.mark.provokes_network_errors
-async def test_a_token_is_asked_for(replicas: Callable[..., Any], store: Store, profiles: Profiles) -> None:
-    """Where the service wants one; a wrong one is said to be; it lives in the tab and goes with signing out."""
-    service = await replicas(authenticator=Members())
-    hand = await drive.start(store)
-    profile = await profiles(service.base_url)
-    tab = await profile.tab(f"/#/runs/{hand.run_id}")
-    await tab.says("h1", "Who are you?")
-    await tab.do(tab.page.get_by_label("Token").fill("a-guess"))
-    await tab.press("Enter")
-    await tab.says("h1", "This token was not accepted")
-    await tab.do(tab.page.get_by_label("Token").fill("Bearer the-word"))
-    await tab.press("Enter")
-    await tab.says("h1", "support")
-    await tab.says(".link-state", "Live")
-    assert await tab.run("[localStorage.length, document.cookie, location.href.includes('word')]") == [0, "", False]
-    await tab.do(tab.page.reload())
-    await tab.says("h1", "support")
-    await tab.click("button", "Sign out")
-    await tab.says("h1", "Who are you?")
-    assert await tab.run("sessionStorage.getItem('reattach.token')") is None
-    await hand.finish()

@@ -1,7 +1,6 @@
 """A run on the console: followed to its end, stopped, cut off."""
 
 import time
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -9,10 +8,10 @@ import pytest
 from reattach.store import Store
 
 from ..support import drive
+from ..support.factories import Proxies
 from ..support.service import Service
 from .conftest import Profiles
 
-Proxies = Callable[..., Awaitable[Any]]
 TEXTS = "[...document.querySelectorAll('.message .text')].map(e => e.textContent)"
 
 

@@ -6,9 +6,9 @@ from reattach.store import Store
 
 from ..support import drive
 from ..support.agents import agents
+from ..support.factories import Workers
 from ..support.service import Service
 from .conftest import Profiles
-from .test_console_commands import Workers
 from .test_console_run import TEXTS, said
 
 

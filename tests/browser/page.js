@@ -1,7 +1,7 @@
 // What a page has to do to show a run: put into every document that a test opens, and told by its address what to look at.
 if (location.hash.startsWith('#watch=')) {
   addEventListener('DOMContentLoaded', async () => {
-    const { kind, id, tokens, delay, ...options } = JSON.parse(decodeURIComponent(location.hash.slice('#watch='.length)))
+    const { kind, id, tokens, delay, count = true, ...options } = JSON.parse(decodeURIComponent(location.hash.slice('#watch='.length)))
     const reattach = await import('/client/reattach.js')
     if (delay !== undefined) options.delay = () => delay
     if (tokens) {
@@ -19,7 +19,7 @@ if (location.hash.startsWith('#watch=')) {
     const draw = () => {
       const { events, [kind]: shown } = mirror.getSnapshot()
       for (const event of events) {
-        if (known.has(event)) continue
+        if (!count || known.has(event)) continue
         known.add(event)
         applied[event.event_id] = (applied[event.event_id] ?? 0) + 1
       }

@@ -2,6 +2,9 @@
 -- keys: queue
 -- args: group consumer idle:int
 -- reply: OK | KEPT
+if redis.call('EXISTS', queue) == 0 then
+  return { 'OK' }
+end
 for _, flat in ipairs(redis.call('XINFO', 'CONSUMERS', queue, group)) do
   local about = {}
   for i = 1, #flat, 2 do

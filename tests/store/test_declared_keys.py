@@ -137,6 +137,7 @@ async def test_every_key_a_command_touches_is_declared(own_redis: OwnRedis, sett
         for _ in range(3):
             await store.sweep.once()
         await store.sweep.readers.tidy(["support"], idle_ms=0)
+        await store.sweep.idle.retire()
         feed.expect(b"that-was-all")
         await store.door.call("GET", "{00}that-was-all")
         feed.wait_for(b"that-was-all")

@@ -20,6 +20,7 @@ from ..core.ids import is_run_id, is_session_name, shard_of
 from ..core.settings import Settings
 from .checkpoints import Checkpoints
 from .door import Door, all_of
+from .idle import Idle
 from .keys import Keys
 from .readers import Readers
 from .records import pairs, to_record
@@ -32,6 +33,8 @@ _AT_ONCE: Final = 100
 _LONGEST_PAUSE: Final = 7.5
 _SHORTEST_PAUSE: Final = 0.2
 """Between two rounds, however often this process is nudged."""
+_RETIRE_EVERY: Final = 300.0
+"""Between two looks for queues that stand empty, seconds."""
 _SHARDS_A_SECOND: Final = 3.5
 """A round costs one command for each shard. With so many, whatever else is asked included, an idle worker stays below five commands a
 second, however many shards and agents there are."""
@@ -93,6 +96,7 @@ class Sweep:
         self._keep_ms = round(settings.retain_run * 1000)
         self._trimming = Trimming(door, keys, checkpoints, settings)
         self._readers = Readers(door, keys, int(settings.lease * 1000))
+        self._idle = Idle(door, keys)
         self._longest = longest_pause(settings)
         self._scripts = load_scripts()
         self._nudge = asyncio.Event()
@@ -119,7 +123,7 @@ class Sweep:
         Args:
             agents: Agents whose readers to look after. Only their workers need to, since nobody else could take what a dead one had.
         """
-        looked = time.monotonic()
+        looked = retired = time.monotonic()
         while True:
             # Before looking: a nudge that comes while this round is under way may be for what it has passed already.
             self._nudge.clear()
@@ -130,6 +134,9 @@ class Sweep:
                     looked = time.monotonic()
                     await self._readers.deliveries(agents)
                     await self._readers.tidy_some(agents, math.ceil(_QUEUES_A_SECOND * self._longest))
+                if time.monotonic() - retired > _RETIRE_EVERY:
+                    retired = time.monotonic()
+                    await self._idle.retire()
             except StoreUnavailable as e:
                 _log.debug("sweep.skipped", error=str(e))
             except Exception:
@@ -157,6 +164,11 @@ class Sweep:
         now = int(seconds) * 1000 + int(micros) // 1000
         await all_of(self._shard(tag, now, report) for tag in self._keys.tags)
         return report
+
+    @property
+    def idle(self) -> Idle:
+        """The queues that stand empty."""
+        return self._idle
 
     @property
     def readers(self) -> Readers:

@@ -51,7 +51,7 @@ def test_headers_that_belong_to_a_status() -> None:
     assert "retry-after" not in problem(InternalError()).headers
 
 
-@pytest.mark.parametrize("path", ["/", "/agent-runs/", "/nothing", "/agent-runs/x/y/z", "/sessions", "/AGENT-RUNS"])
+@pytest.mark.parametrize("path", ["/agent-runs/", "/nothing", "/agent-runs/x/y/z", "/session", "/AGENT-RUNS"])
 async def test_addresses_that_lead_nowhere(service: Service, path: str) -> None:
     """404 not_found for every method."""
     for method in ("GET", "POST", "DELETE"):

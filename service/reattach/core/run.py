@@ -15,6 +15,8 @@ ACTIVE_STATES: Final = frozenset({"queued", "running", "waiting"})
 AGENT_PATTERN: Final = r"^[a-z0-9][a-z0-9._-]{0,63}$"
 SCOPE_PATTERN: Final = r"^(?!(?:.*/)?\.\.?(?:/|$))[A-Za-z0-9_.:@~+=-]{1,128}(/[A-Za-z0-9_.:@~+=-]{1,128}){0,15}$"
 TEXT_PATTERN: Final = r"^[!-~]{1,128}$"
+SESSION_PATTERN: Final = r"^(?!\.\.?$)[!-~]{1,128}$"
+"""A session is named in paths, where `.` and `..` mean something else to every client, however they are written."""
 
 
 class Retention(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -68,3 +68,21 @@ def session_bounds(record: SessionRecord) -> LogBounds:
 def session_path(session_id: str) -> str:
     """Where a session is found over HTTP."""
     return f"/sessions/{quote(session_id, safe='')}"
+
+
+def as_run(record: SessionRecord) -> RunRecord:
+    """A session as an authorizer is asked about it: as a run of its initiator, about the whole tenant, without a `run_id`."""
+    return RunRecord(
+        run_id="",
+        tenant=record.tenant,
+        initiator=record.initiator,
+        agent="",
+        resource_scope=record.tenant,
+        release_id="",
+        state="running",
+        sequence=record.sequence,
+        created_at=record.created_at,
+        last_activity_at=record.last_activity_at,
+        session_id=record.session_id,
+        session=record.name,
+    )

@@ -7,7 +7,7 @@ import msgspec
 from ..core.errors import InvalidRequest
 from ..core.ids import RUN_ID
 from ..core.payload import check_json
-from ..core.run import AGENT_PATTERN, SCOPE_PATTERN, TEXT_PATTERN, NewRun, Retention, RunRecord, State
+from ..core.run import AGENT_PATTERN, SCOPE_PATTERN, SESSION_PATTERN, TEXT_PATTERN, NewRun, Retention, RunRecord, State
 from ..core.settings import Settings
 from .auth import Principal
 
@@ -34,6 +34,7 @@ Agent = Annotated[str, _like(AGENT_PATTERN, example="support")]
 Text = Annotated[str, _like(TEXT_PATTERN, example="conversation-17")]
 RunId = Annotated[str, _like(f"^{RUN_ID.pattern}$", example=EXAMPLE_RUN)]
 Place = Annotated[str, _like(f"^({RUN_ID.pattern}|[0-9]{{1,16}})$", example=EXAMPLE_RUN)]
+SessionId = Annotated[str, _like(SESSION_PATTERN, example="conversation-17")]
 Scope = Annotated[str, _like(SCOPE_PATTERN, example="tenant_42/ticket_981")]
 Object = Annotated[Raw, Meta(extra_json_schema={"type": "object"}, examples=[{"ticket": 981}])]
 Wait = Annotated[float, Meta(ge=0, le=MAX_WAIT, description=f"Hold the answer up to this many seconds, 0 to {MAX_WAIT:g}.", examples=[25])]
@@ -54,7 +55,7 @@ class CreateRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     agent: Annotated[Agent, Meta(description=f"Which agent runs: {AGENT_PATTERN}.")]
     input: Annotated[Object, Meta(description="The agent's input: a JSON object, kept byte for byte.")]
-    session_id: Annotated[Text | None, Meta(description="The conversation it belongs to: 1 to 128 printable ASCII characters.")] = None
+    session_id: Annotated[SessionId | None, Meta(description="The conversation it belongs to: 1 to 128 printable ASCII characters.")] = None
     parent_run_id: Annotated[RunId | None, Meta(description="The run that started it: a run id.")] = None
     resource_scope: Annotated[
         Scope | None,

@@ -94,7 +94,10 @@ def routes(service: Service, table: Sequence[Endpoint]) -> list[BaseRoute]:
     paths: dict[str, list[Endpoint]] = {}
     for endpoint in table:
         paths.setdefault(endpoint.path, []).append(endpoint)
-    return [Route(path, Resource(service, path, endpoints)) for path, endpoints in paths.items()]
+    # A session's name is the client's own text and may have a slash, which arrives here decoded.
+    return [
+        Route(path.replace("{session_id}", "{session_id:path}"), Resource(service, path, endpoints)) for path, endpoints in paths.items()
+    ]
 
 
 async def nowhere(scope: Scope, receive: Receive, send: Send) -> None:

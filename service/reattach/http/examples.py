@@ -12,6 +12,7 @@ from .answers import EventPage, Health, InputAnswer, Limits, Readiness, RunList,
 from .auth.tokens import MAX_TOKEN
 from .bodies import EXAMPLE_RUN as RUN
 from .bodies import MAX_KEY, MAX_METADATA, MAX_PAGE_EVENTS, MAX_PAGE_RUNS, MAX_REASON, MAX_WAIT, CancelRun, CreateRun, GiveInput, MakeTicket
+from .session_examples import SESSION_EXTRAS, session_values
 from .sse import closing
 from .wire import MAX_HEAD
 from .worker_bodies import MAX_AGENTS, MAX_BATCH
@@ -75,6 +76,7 @@ _VALUES: Final[tuple[Any, ...]] = (
     LIMITS,
     Health(status="ok"),
     Readiness(status="ready", server="valkey", version="9.1.2", append_only=True),
+    *session_values(RECORD, SNAPSHOT, _EVENT),
     *WORKER_VALUES,
 )
 
@@ -101,4 +103,5 @@ PROBLEM_EXTRAS: Final[dict[str, dict[str, Any]]] = {
         "render": "completed_message",
     },
     "internal_error": {"request_id": "5f0c2d9a7b3e4c11"},
+    **SESSION_EXTRAS,
 }  # fmt: skip

@@ -116,6 +116,8 @@ def _parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     if "{run_id}" in endpoint.path:
         found.append({"name": "run_id", "in": "path", "required": True, "schema": {"type": "string"}, "example": EXAMPLE_RUN})
+    if "{session_id}" in endpoint.path:
+        found.append({"name": "session_id", "in": "path", "required": True, "schema": {"type": "string"}, "example": "conversation-17"})
     for name, schema in schema_of(endpoint.query)["properties"].items():
         schema = dict(schema)
         description = schema.pop("description", "")

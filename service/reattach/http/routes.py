@@ -9,6 +9,7 @@ from ..core.errors import (
     IdempotencyKeyReused,
     MalformedCursor,
     NotAcceptable,
+    SessionBusy,
     StoreUnavailable,
     TooManyStreams,
     WaitNotOpen,
@@ -22,6 +23,7 @@ from .health import healthz, readyz, show_limits, show_metrics
 from .openapi import show_openapi
 from .runs import create_run, list_runs, show_run
 from .service import Endpoint, Reply
+from .session_routes import SESSION_TABLE
 from .tickets import make_ticket
 from .worker_routes import WORKER_TABLE
 
@@ -47,7 +49,7 @@ TABLE: Final = (
                 headers=("Location", "ETag", "Idempotency-Replayed"),
             ),
         },
-        errors=(IdempotencyKeyReused, StoreUnavailable),
+        errors=(IdempotencyKeyReused, SessionBusy, StoreUnavailable),
     ),
     Endpoint(
         method="GET",
@@ -138,6 +140,7 @@ TABLE: Final = (
         answers={201: Reply(meaning="Good for reading this run until it ends.", content={_JSON: TicketAnswer})},
         errors=(StoreUnavailable,),
     ),
+    *SESSION_TABLE,
     *WORKER_TABLE,
     Endpoint(
         method="GET",

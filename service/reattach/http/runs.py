@@ -12,6 +12,7 @@ from ..obs.metrics import RUNS_CREATED
 from .answers import RunList, summary
 from .auth import permitted
 from .bodies import CreateRun, ListQuery, NoQuery, ShowQuery, new_run, planned
+from .joining import check_joining
 from .service import Call, answer
 
 LOOK_AT: Final = 1000
@@ -40,6 +41,7 @@ async def create_run(call: Call) -> ASGIApp:
     body = await call.body(CreateRun)
     key, fingerprint = call.key()
     await call.authorise(planned(body, call.principal))
+    await check_joining(call, body.session_id)
     new = new_run(body, call.principal, call.service.settings)
     created = await call.service.store.runs.create(new, key=key, fingerprint=fingerprint, limited=True)
     snapshot = await call.snapshot(created.record.run_id)

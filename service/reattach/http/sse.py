@@ -4,7 +4,7 @@ Frames of stored events are made in `tail`, once for all viewers.
 """
 
 import random
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
 import msgspec
 
@@ -24,6 +24,15 @@ HEADERS: Final = (
 _RETRY_MS: Final = (1000, 3000)
 
 
+class HasSequence(Protocol):
+    """A snapshot of anything."""
+
+    @property
+    def sequence(self) -> int:
+        """The place it is true at."""
+        ...
+
+
 def opening() -> bytes:
     """The first bytes of every stream: something for proxies to pass on, and a reconnection time that differs from client to client."""
     return b": reattach\nretry: %d\n\n" % random.randint(*_RETRY_MS)
@@ -32,6 +41,17 @@ def opening() -> bytes:
 def closing(reason: str) -> bytes:
     """What a stream says before the server ends it though its run goes on; one of `CloseReason`."""
     return b'event: stream.closing\ndata: {"reason":"%b"}\n\n' % reason.encode("ascii")
+
+
+def session_frame(name: str, snapshot: HasSequence) -> bytes:
+    """A session's snapshot in place of events that are no longer kept.
+
+    Args:
+        name: The session's name in cursors.
+        snapshot: What ``GET /sessions/{session_id}`` answers.
+    """
+    encoded = msgspec.json.encode(snapshot)
+    return b"id: %b:%d\nevent: session.snapshot\ndata: %b\n\n" % (name.encode("ascii"), snapshot.sequence, encoded)
 
 
 def snapshot_frame(snapshot: Snapshot) -> bytes:

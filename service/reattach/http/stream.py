@@ -7,7 +7,7 @@ abandoned, when the client left first. The client's leaving changes nothing abou
 import asyncio
 import math
 import random
-from typing import Final
+from typing import Final, Protocol
 
 import structlog
 from starlette.types import Receive, Scope, Send
@@ -19,7 +19,6 @@ from ..tail import Slice, StreamEnded, deliver
 from . import sse
 from .auth import Principal, left
 from .service import Service
-from .sight import Sight
 from .wire import Wire, wire_of
 
 _log = structlog.get_logger("reattach.streams")
@@ -29,12 +28,28 @@ _LAST_WORDS: Final = 1.0
 _UNFRAMED_LAST_WORDS: Final = 0.2
 
 
+class Sight(Protocol):
+    """What one viewer is shown of events that not every reader may see."""
+
+    def of(self, piece: Slice) -> Slice | None:
+        """The piece as this viewer sees it; None where that has to be asked first."""
+        ...
+
+    async def ask(self, piece: Slice) -> Slice:
+        """The piece as this viewer sees it.
+
+        Raises:
+            ReattachError: It cannot be said now.
+        """
+        ...
+
+
 class EventStream:
-    """A response that delivers one run to one client.
+    """A response that delivers one run, or one session, to one client.
 
     Attributes:
         principal: Who reads.
-        run_id: What is read.
+        run_id: What is read: a run's id, or a session's name.
         authorised_at: When it was last made sure that they may, on the loop's clock.
     """
 

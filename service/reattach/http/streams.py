@@ -12,8 +12,10 @@ from typing import Final, Protocol
 
 import structlog
 
-from ..core.errors import AuthUnavailable, RunNotFound, StoreUnavailable, TooManyStreams
+from ..core.errors import AuthUnavailable, NotFound, StoreUnavailable, TooManyStreams
+from ..core.ids import is_session_name
 from ..core.run import RunRecord
+from ..core.session import as_run
 from ..core.settings import Settings
 from ..obs.metrics import STREAMS
 from ..store import Store
@@ -155,15 +157,20 @@ class Streams:
 
     async def _check_run(self, run_id: str, viewers: Iterable[Viewer]) -> None:
         try:
-            record = await self._store.runs.load(run_id)
+            record = await self._current(run_id)
         except StoreUnavailable:
             return  # nothing is delivered either while the store is away; asked again in the next round
-        except RunNotFound:
+        except NotFound:
             record = None
         readers: dict[Principal, list[Viewer]] = {}
         for viewer in viewers:
             readers.setdefault(viewer.principal, []).append(viewer)
         await asyncio.gather(*(self._check_reader(principal, record, theirs) for principal, theirs in readers.items()))
+
+    async def _current(self, name: str) -> RunRecord:
+        if is_session_name(name):
+            return as_run(await self._store.sessions.load(name))
+        return await self._store.runs.load(name)
 
     async def _check_reader(self, principal: Principal, record: RunRecord | None, viewers: Iterable[Viewer]) -> None:
         async with self._asking:

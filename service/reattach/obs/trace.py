@@ -29,7 +29,8 @@ class Trace(msgspec.Struct, kw_only=True):
     """What is known of one connection so far.
 
     Attributes:
-        run_id: The run; None while it is not known to exist for this caller.
+        run_id: The run; None while it is not known to exist for this caller, and of a session.
+        session_id: The session, where that is followed and not one run.
         transport: ``sse`` or ``json``.
         principal: ``tenant/subject``.
         requested_cursor: The cursor that was sent, if it has one of the two forms, else ``malformed``; None when there was none.
@@ -48,6 +49,7 @@ class Trace(msgspec.Struct, kw_only=True):
     transport: str
     connection_id: str = msgspec.field(default_factory=lambda: secrets.token_hex(8))
     run_id: str | None = None
+    session_id: str | None = None
     principal: str | None = None
     requested_cursor: str | None = None
     accepted_cursor: int | None = None
@@ -69,6 +71,12 @@ class Trace(msgspec.Struct, kw_only=True):
         self.state, self.cancel_version = record.state, record.cancel_version
         self.replay_until = self.snapshot_version = record.sequence
 
+    def allow_session(self, session_id: str, sequence: int, state: str) -> None:
+        """The caller may read this session, as it is now."""
+        self.session_id, self.policy = session_id, "allowed"
+        self.state = state
+        self.replay_until = self.snapshot_version = sequence
+
     def accept(self, cursor: int) -> None:
         """Delivery begins after this sequence."""
         self.accepted_cursor = cursor
@@ -88,7 +96,7 @@ class Trace(msgspec.Struct, kw_only=True):
             self.replayed = (self.replayed[0] if self.replayed else first, min(last, self.replay_until))
         if last > self.replay_until and self.first_live_sequence is None:
             self.first_live_sequence = max(first, self.replay_until + 1)
-        for kind in kinds:
+        for kind in kinds if self.session_id is None else ():
             if kind in _STATES:
                 self.state = _STATES[kind]
             elif kind == "run.cancel_requested":

@@ -2,6 +2,7 @@
 
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -153,7 +154,7 @@ async def test_memory_of_a_long_run(service: Service, store: Store, profiles: Pr
     await page.until_state("live")
 
     async def held() -> int:
-        session = await page.tab.do(page.tab.page.context.new_cdp_session(page.tab.page))
+        session: Any = await page.tab.do(page.tab.page.context.new_cdp_session(page.tab.page))
         await page.tab.do(session.send("HeapProfiler.collectGarbage"))
         return int((await page.tab.do(session.send("Runtime.getHeapUsage")))["usedSize"])
 

@@ -68,7 +68,9 @@ def text_of(snapshot: View) -> str:
     return "|".join(part.get("text", "") for message in snapshot["messages"] for part in message["content"])
 
 
-async def check(client: httpx.AsyncClient, *pages: Watching, gaps: int = 0, duplicates: int = 0, **headers: str) -> View:
+async def check(
+    client: httpx.AsyncClient, *pages: Watching, gaps: int = 0, duplicates: int = 0, headers: dict[str, str] | None = None
+) -> View:
     """What every page shows is what the service says; each event was applied once; nothing was cancelled.
 
     Args:

@@ -36,7 +36,8 @@ export class Mirror {
   #closing = new AbortController()
 
   /**
-   * @param {object} model What is mirrored: its `name` in the view, the `path` of its snapshot, and how events are read and folded.
+   * @param {object} model What is mirrored: its `name` in the view, the `path` of its snapshot, how events are read and folded,
+   *   whether it is `over`, and whether it `lacks` what only a new snapshot has.
    * @param {import('./http.js').Http} http
    * @param {{ window?: number }} options
    * @param {(sink: object) => import('./connection.js').Connection} connect Makes the connection.
@@ -162,6 +163,7 @@ export class Mirror {
     }
     this.#publish(changes)
     if (this.#state && this.#model.over(this.#state)) this.#connection.close('ended')
+    if (fresh.length && this.#model.lacks?.(this.#state)) this.#load(true)
   }
 
   /** Somebody else has seen more than was heard here. */

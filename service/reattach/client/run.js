@@ -8,20 +8,21 @@ import { Mirror } from './mirror.js'
 /** What a run is, to a mirror. */
 export function runModel(runId) {
   const path = `/agent-runs/${encodeURIComponent(runId)}`
+  const at = event => event.sequence
   return {
     name: 'run',
     path,
     fold,
-    at: event => event.sequence,
+    at,
     adopt: snapshot => snapshot,
     over: run => TERMINAL_STATES.includes(run.state),
     read: frame => freeze(JSON.parse(frame.data)),
-    earlier: (http, after, before, signal) => pages(http, `${path}/events`, after, before, signal),
+    earlier: (http, after, before, signal) => pages(http, `${path}/events`, after, before, signal, at),
   }
 }
 
-/** The events between two sequences that are still kept. */
-async function pages(http, path, after, before, signal) {
+/** The events between two places that are still kept. */
+export async function pages(http, path, after, before, signal, at) {
   const found = []
   let cursor = after
   while (cursor < before - 1) {
@@ -29,7 +30,7 @@ async function pages(http, path, after, before, signal) {
       const page = await http.ask(path, { query: { after: cursor, limit: Math.min(before - 1 - cursor, 1000) }, signal })
       found.push(...page.events.map(freeze))
       if (!page.events.length) break
-      cursor = page.events.at(-1).sequence
+      cursor = at(page.events.at(-1))
     } catch (error) {
       const earliest = error.problem?.earliest_sequence
       if (error.code !== 'cursor_expired' || !(earliest > cursor + 1)) throw error

@@ -1,10 +1,10 @@
 /** A session on a page: all its runs over one connection. */
 import { Connection } from './connection.js'
-import { begin, fold, TERMINAL_STATES } from './fold.js'
+import { begin, fold, TERMINAL_TYPES } from './fold.js'
 import { freeze, put } from './frozen.js'
 import { Http } from './http.js'
 import { Mirror } from './mirror.js'
-import { runModel } from './run.js'
+import { pages, runModel } from './run.js'
 
 /** What of a run is in a session's list of runs, where an event can change it. */
 const LISTED = ['state', 'attempt', 'sequence', 'started_at', 'last_activity_at', 'finished_at', 'waiting', 'cancel', 'outcome', 'error']
@@ -46,33 +46,46 @@ function summary(before, run) {
 
 /**
  * Fold a session's events onto its snapshot: its list of runs, which of them are active, and its messages. Events carry the session's
- * own sequence as `session_sequence`.
+ * own sequence as `session_sequence`. A run joins the list when it is created; of those that are not in it, on an older page or not for
+ * these eyes, only their end is noted.
  */
 export function foldSession(session, batch) {
   const runs = new Map(runsOf(session))
+  const active = new Set(session.active)
   const changed = new Set()
   let { sequence, last_activity_at } = session
   for (const event of batch) {
-    const run = runs.get(event.run_id) ?? fresh(event)
-    // A list that was read a moment after the snapshot's sequence may know of this one already.
-    if (event.sequence > run.sequence) runs.set(event.run_id, fold(run, [event]))
-    changed.add(event.run_id)
+    const { run_id, type } = event
+    const run = runs.get(run_id) ?? (type === 'run.created' && !event.payload.redacted ? fresh(event) : undefined)
+    // The list was read a moment after the snapshot's sequence, and may know of this one already.
+    if (run && event.sequence > run.sequence) runs.set(run_id, fold(run, [event]))
+    if (run) changed.add(run_id)
+    if (type === 'run.created') active.add(run_id)
+    if (TERMINAL_TYPES.includes(type)) active.delete(run_id)
     sequence = event.session_sequence
     last_activity_at = event.occurred_at
   }
-  const listed = new Set(session.runs.map(run => run.run_id))
-  const list = session.runs.map(run => (changed.has(run.run_id) ? summary(run, runs.get(run.run_id)) : run))
-  const added = [...changed].filter(id => !listed.has(id)).map(id => summary(null, runs.get(id)))
-  const all = [...list, ...added]
   const next = put(session, {
     sequence,
     last_activity_at,
-    runs: Object.freeze(all),
-    active: freeze(all.filter(run => !TERMINAL_STATES.includes(run.state)).map(run => run.run_id)),
-    messages: Object.freeze(all.flatMap(({ run_id }) => runs.get(run_id).messages.map(message => withRun(run_id, message)))),
+    ...(changed.size && listed(session, runs, changed)),
+    ...(active.size !== session.active.length && { active: freeze([...active]) }),
   })
   inner.set(next, runs)
   return next
+}
+
+function listed(session, runs, changed) {
+  const known = new Set(session.runs.map(run => run.run_id))
+  const old = session.runs.map(run => (changed.has(run.run_id) ? summary(run, runs.get(run.run_id)) : run))
+  const added = [...changed].filter(id => !known.has(id)).map(id => summary(null, runs.get(id)))
+  const all = [...old, ...added]
+  const messages = all.flatMap(({ run_id }) => runs.get(run_id).messages.map(message => withRun(run_id, message)))
+  return { runs: Object.freeze(all), messages: same(session.messages, messages) }
+}
+
+function same(before, now) {
+  return before.length === now.length && before.every((item, at) => item === now[at]) ? before : Object.freeze(now)
 }
 
 function read(frame) {
@@ -84,15 +97,18 @@ function read(frame) {
 }
 
 function sessionModel(sessionId) {
+  const path = `/sessions/${encodeURIComponent(sessionId)}`
+  const at = event => event.session_sequence
   return {
     name: 'session',
-    path: `/sessions/${encodeURIComponent(sessionId)}`,
+    path,
     fold: foldSession,
-    at: event => event.session_sequence,
+    at,
     adopt: snapshot => snapshot,
     over: () => false,
+    lacks: session => session.runs.some(run => run.links === undefined),
     read,
-    earlier: async () => [],
+    earlier: (http, after, before, signal) => pages(http, `${path}/events`, after, before, signal, at),
   }
 }
 

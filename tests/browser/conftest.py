@@ -3,7 +3,10 @@
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
+import msgspec
 import pytest
+
+from reattach.core.settings import Settings
 
 from .chromium import Chromium, Profile, binary
 
@@ -11,6 +14,12 @@ Profiles = Callable[..., Awaitable[Profile]]
 
 CUT = re.compile(r"Failed to load resource|net::ERR_")
 """What the browser itself says of requests that were refused or broken on purpose."""
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    """A lease that outlives every test: it is the page that is tested here, and a busy machine must not take a run away."""
+    return msgspec.structs.replace(settings, lease=60.0)
 
 
 @pytest.fixture(scope="session")

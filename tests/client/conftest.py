@@ -5,11 +5,20 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any
 
+import msgspec
 import pytest
+
+from reattach.core.settings import Settings
 
 from .page import Page
 
 Pages = Callable[..., Awaitable[Page]]
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    """A lease that outlives every test: it is the page that is tested here, and a busy machine must not take a run away."""
+    return msgspec.structs.replace(settings, lease=60.0)
 
 
 @pytest.fixture

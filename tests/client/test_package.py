@@ -6,6 +6,8 @@ import re
 import subprocess
 from pathlib import Path
 
+import reattach
+
 from ..support.processes import ROOT
 from .packages import packages
 from .page import MODULE
@@ -21,6 +23,21 @@ def test_it_is_whole() -> None:
     for path in FILES:
         for name in re.findall(r"from '([^']+)'", path.read_text("utf-8")):
             assert name.startswith("./") and (MODULE / name).is_file(), f"{path.name} needs {name}"
+
+
+def test_it_is_of_this_version() -> None:
+    """The package has the service's version."""
+    assert json.loads((MODULE / "package.json").read_text("utf-8"))["version"] == reattach.__version__
+
+
+def test_every_option_is_documented() -> None:
+    """Its README names every option that the types have, and every member of what a mirror shows."""
+    types, readme = ((MODULE / name).read_text("utf-8") for name in ("reattach.d.ts", "README.md"))
+    for interface in ("Options", "CommandOptions", "MirrorView<E>", "Counters"):
+        body = re.search(rf"interface {re.escape(interface)}[^{{]*{{(.*?)\n}}", types, re.DOTALL)
+        assert body is not None
+        names = re.findall(r"^  (?:readonly )?(\w+)\??:", body[1], re.MULTILINE)
+        assert names and [name for name in names if f"`{name}`" not in readme] == []
 
 
 def test_it_never_makes_markup_or_code_of_text() -> None:

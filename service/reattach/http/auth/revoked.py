@@ -40,6 +40,7 @@ class Revoked:
         self._told = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._first: asyncio.Task[None] | None = None
+        self._closed = False
         self._on_change: list[Callable[[], None]] = []
 
     def on_change(self, changed: Callable[[], None]) -> None:
@@ -77,7 +78,8 @@ class Revoked:
         return last >= 0 and (principal.issued_at is None or principal.issued_at * 1000 <= last)
 
     async def close(self) -> None:
-        """Look no more."""
+        """Look no more, but for the first time when somebody still asks while the process drains."""
+        self._closed = True
         tasks = [task for task in (self._task, self._first) if task is not None]
         for task in tasks:
             task.cancel()
@@ -88,7 +90,7 @@ class Revoked:
             self._first = asyncio.create_task(self._look(), name="reattach-revoked-first")
         # Whoever leaves does not take it from the others.
         await asyncio.shield(self._first)
-        if self._task is None:
+        if self._task is None and not self._closed:
             self._task = asyncio.create_task(self._keep(), name="reattach-revoked")
 
     async def _keep(self) -> None:

@@ -177,11 +177,12 @@ async def test_what_is_empty_or_wrong_helps(service: Service, profiles: Profiles
 
 @pytest.mark.provokes_network_errors
 async def test_a_service_that_is_away_comes_back(service: Service, store: Store, proxies: Proxies, profiles: Profiles) -> None:
-    """The list says that it cannot be reached and is there again by itself; a run stays in sight meanwhile, and so does what it said."""
+    """The list says that it cannot be reached and is there again by itself; what a run said stays in sight, on a small screen too."""
     hand = await drive.start(store)
+    await hand.emit(("message.delta", {"message_id": "m0", "text": "line\n" * 40}))
     await said(hand, 1, "one", done=False)
     proxy = await proxies(service.base_url)
-    profile = await profiles(proxy.http)
+    profile = await profiles(proxy.http, viewport={"width": 390, "height": 300})
     lists, run = await profile.tab("/"), await profile.tab(f"/#/runs/{hand.run_id}")
     await lists.see("running", within=".row")
     await run.says(".link-state", "Live")
@@ -189,9 +190,11 @@ async def test_a_service_that_is_away_comes_back(service: Service, store: Store,
     proxy.cut()
     await lists.see("The service cannot be reached", within=".note")
     await run.see("Reconnecting", within=".link-state")
+    await run.see("The run goes on", within=".afloat")
     await run.see("one", within=".message")
     await hand.emit(("message.delta", {"message_id": "m1", "text": "two"}))
     proxy.refusing = False
     await lists.until("document.querySelector('.note') === null")
-    await run.until(f"{TEXTS}.join() === 'one two'")
+    await run.until(f"{TEXTS}.at(-1) === 'one two'")
+    assert await run.run("document.querySelector('.afloat').hidden") is True
     await hand.finish()

@@ -14,7 +14,7 @@ const BROKEN = new Set(['retrying', 'offline', 'cut'])
 const OVER = new Set(['ended', 'closed', 'refused'])
 
 /**
- * `{element, update(sequence, connection, counters), tick()}`.
+ * `{element, afloat, update(sequence, connection, counters), tick()}`.
  *
  * @param {{cut: (ms: number) => void, nudge: () => void}} live What is connected.
  */
@@ -46,6 +46,10 @@ export function connectionPanel(live) {
     ),
     breaking,
   )
+  // Where the panel is out of sight, that the connection is gone is not.
+  const afloat = h('p', { class: 'afloat', hidden: true, 'aria-hidden': 'true' })
+  const sight = new IntersectionObserver(([{ isIntersecting }]) => afloat.classList.toggle('needless', isIntersecting))
+  sight.observe(state)
   let connection = { state: 'connecting' }
   let before = 'connecting'
 
@@ -66,17 +70,17 @@ export function connectionPanel(live) {
 
   function tick() {
     const left = connection.retryAt ? Math.ceil((connection.retryAt - Date.now()) / 1000) : 0
-    const word = CONNECTION[before] ?? before
-    say(
-      state,
-      BROKEN.has(before) && left > 0
-        ? `${word}, back in ${left} s`
-        : before === 'live' && connection.shared && !connection.leader
-          ? `${word}, through another tab`
-          : word,
-    )
+    const broken = BROKEN.has(before)
+    say(state, `${CONNECTION[before] ?? before}${detail(broken && left > 0 ? left : 0)}`)
     say(button, before === 'cut' ? 'Mend it now' : 'Cut the network')
+    afloat.hidden = !broken
+    if (broken) say(afloat, `${state.textContent}. The run goes on.`)
     if (!OVER.has(before)) curve.draw()
+  }
+
+  function detail(left) {
+    if (left) return `, back in ${left} s`
+    return before === 'live' && connection.shared && !connection.leader ? ', through another tab' : ''
   }
 
   function cut() {
@@ -86,7 +90,7 @@ export function connectionPanel(live) {
     if (mend) setTimeout(() => live.nudge(), MOMENT)
   }
 
-  return { element, update, tick }
+  return { element, afloat, update, tick }
 }
 
 /** What a connection is to a person. One that is broken on purpose stays so while it is tried again meanwhile. */

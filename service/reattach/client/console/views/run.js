@@ -45,7 +45,7 @@ export function runView({ id }) {
   ])
   const rail = h('aside', { class: 'rail', 'aria-label': 'About this run' }, link.element, tools.element, facts.element)
   const content = h('div', { class: 'run', hidden: true }, h('div', { class: 'run-main' }, wait.element, stop.notice, panes.element), rail)
-  const element = h('div', { class: 'page wide' }, head.element, trouble.element, content, stop.dialog)
+  const element = h('div', { class: 'page wide' }, head.element, trouble.element, content, stop.dialog, link.afloat)
   let run = null
   let frame = 0
 

@@ -43,6 +43,7 @@ export function sessionView({ id }) {
     h('div', { class: 'run-head' }, h('div', { class: 'run-title' }, title), meta),
     trouble.element,
     content,
+    link.afloat,
   )
   let session = null
   let frame = 0

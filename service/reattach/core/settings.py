@@ -73,7 +73,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     subject_streams: Annotated[int, Meta(description="The same for one subject.", ge=0)] = 20_000
     tenant_runs: Annotated[int, Meta(description="Unfinished runs that a tenant may have; 0: any.", ge=0)] = 100_000
     subject_runs: Annotated[int, Meta(description="The same for one subject.", ge=0)] = 50_000
-    tenant_run_rate: Annotated[int, Meta(description="Runs that a tenant may create in a minute; 0: any.", ge=0)] = 12_000
+    tenant_run_rate: Annotated[int, Meta(description="Runs, and as many sessions, that a tenant may create in a minute; 0: any.", ge=0)] = (
+        12_000
+    )
     subject_run_rate: Annotated[int, Meta(description="The same for one subject.", ge=0)] = 6_000
     tenant_ticket_rate: Annotated[int, Meta(description="Tickets that a tenant may make in a minute; 0: any.", ge=0)] = 12_000
     subject_ticket_rate: Annotated[int, Meta(description="The same for one subject.", ge=0)] = 1_200

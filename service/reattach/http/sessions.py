@@ -11,6 +11,7 @@ from ..core.errors import IdempotencyKeyReused, NotFound, RunNotFound, SessionEx
 from ..core.run import RunRecord
 from ..core.session import NewSession, SessionRecord, as_run, goes_on
 from ..store.checkpoints import Folded
+from ..store.limits import Who
 from ..store.sessions import new_session_id
 from .answers import summary
 from .auth import permitted
@@ -68,6 +69,7 @@ async def create_session(call: Call) -> ASGIApp:
     key, fingerprint = call.key()
     await call.authorise()
     principal = call.principal
+    await call.service.store.limits.count(Who(principal.tenant, principal.subject), "sessions")
     new = NewSession(
         session_id=body.session_id or new_session_id(key, principal.tenant, principal.subject),
         tenant=principal.tenant,

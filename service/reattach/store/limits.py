@@ -18,7 +18,7 @@ from .door import Door, all_of
 from .keys import Keys
 from .scripts import Reply, load_scripts
 
-Rate = Literal["runs", "tickets"]
+Rate = Literal["sessions", "tickets"]
 
 _SAMPLE: Final = 100
 _PAUSE: Final = 1.0
@@ -99,7 +99,7 @@ class Limits:
         settings = self._settings
         theirs, own = (
             (settings.tenant_run_rate, settings.subject_run_rate)
-            if kind == "runs"
+            if kind == "sessions"
             else (settings.tenant_ticket_rate, settings.subject_ticket_rate)
         )
         reply = await self._door.run(self._scripts["count"], self._keys.of_caller(who.tenant, who.subject), kind, theirs, own)

@@ -12,6 +12,7 @@ from reattach.store import Store
 from ...support import drive
 from ...support.calls import ended
 from ...support.factories import Replicas, Workers
+from ...support.logs import LogCapture
 from ...support.service import Service
 from ...support.waiting import wait_until
 from .people import Believed, Person
@@ -58,6 +59,16 @@ async def test_rates_of_runs_and_tickets(replicas: Replicas) -> None:
     assert "in a minute" in (await refused(ann, "POST", "/agent-runs", NEW))["detail"]
     assert await ann.code("POST", f"/agent-runs/{run_id}/tickets", {}) == "201"
     await refused(ann, "POST", f"/agent-runs/{run_id}/tickets", {})
+
+
+async def test_sessions_are_made_as_often_as_runs(replicas: Replicas) -> None:
+    """They can be made without a run."""
+    service = await serve(replicas, subject_run_rate=2)
+    ann = Person(service.client, ANN)
+    for _ in range(2):
+        assert await ann.code("POST", "/sessions", {}) == "201"
+    await refused(ann, "POST", "/sessions", {})
+    await ann.create()
 
 
 async def test_made_up_agents(replicas: Replicas) -> None:
@@ -214,17 +225,13 @@ async def test_a_handler_that_appends_too_much_fails(service: Service, workers: 
     assert "100 events" in shown["error"]["message"] and shown["sequence"] <= 103
 
 
-async def test_a_handler_that_appends_too_fast_waits(service: Service, workers: Workers, store: Store) -> None:
+async def test_a_handler_that_appends_too_fast_waits(service: Service, workers: Workers, logs: LogCapture) -> None:
     """It goes on when the minute is over, with nothing lost and its lease kept, and can be stopped meanwhile."""
     await workers(agents, run_event_rate=100)
     run_id = (await service.client.post("/agent-runs", json={"agent": "brisk", "input": {}})).json()["run_id"]
-    await wait_until(lambda: _sequence(store, run_id, 60), "it to begin")
+    await wait_until(lambda: "run.slowed_down" in str(logs.at_least("warning")), "it to be slowed down")
     answer = await service.client.post(f"/agent-runs/{run_id}/cancel?wait=5", json={})
     assert answer.json()["state"] in ("cancelled", "running")
     page = (await service.client.get(f"/agent-runs/{run_id}/events?limit=1000")).json()["events"]
     numbers = [event["payload"]["n"] for event in page if event["type"] == "step.done"]
     assert numbers == list(range(len(numbers))) and len(numbers) < 300
-
-
-async def _sequence(store: Store, run_id: str, least: int) -> bool:
-    return (await store.runs.load(run_id)).sequence >= least

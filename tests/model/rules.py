@@ -29,6 +29,7 @@ def check_state(facts: Facts) -> None:
         AssertionError: It should not be reachable.
     """
     _check_log(facts)
+    _check_session(facts)
     _check_life(facts)
     _check_fold(facts)
     _check_effects(facts)
@@ -43,6 +44,16 @@ def _check_log(facts: Facts) -> None:
     numbers = [event.sequence for event in facts.log]
     assert numbers == list(range(1, facts.number("sequence") + 1)), f"record at {facts.number('sequence')}, log {numbers}"
     assert facts.audit == tuple((e.sequence, e.type) for e in facts.log if e.type not in DELTA_TYPES), "the audit stream differs"
+
+
+def _check_session(facts: Facts) -> None:
+    """The session has every event of the run once, in order, at the same place, and lists the run as open while it goes on."""
+    if facts.text("session"):
+        place, entries, opened = facts.session
+        covered = [number for _, first, last in entries for number in range(first, last + 1)]
+        assert covered == [event.sequence for event in facts.log], f"the session has {entries}, the log {len(facts.log)} events"
+        assert place == len(covered) and [p for p, _, _ in entries] == [last for _, _, last in entries], f"{entries} at {place}"
+        assert opened == (facts.state not in TERMINAL_STATES), f"open: {opened}, but {facts.state}"
 
 
 def _check_life(facts: Facts) -> None:
@@ -97,9 +108,10 @@ def _check_effects(facts: Facts) -> None:
 
 
 def _check_end(facts: Facts) -> None:
-    """Nothing is left to do for an ended run but to seal and to forget it, and its story about effects is true."""
+    """Nothing is left to do for an ended run but to seal and to forget it, in its session too, and its story about effects is true."""
     assert not facts.queue, "an ended run is still in the queue"
-    assert set(facts.timers) == {"seal", "forget"}, f"timers of an ended run: {sorted(facts.timers)}"
+    due = {"seal", "forget", "lapse"} if facts.text("session") else {"seal", "forget"}
+    assert set(facts.timers) == due, f"timers of an ended run: {sorted(facts.timers)}"
     status = facts.effects.get("call_1", b"none").split(b" ")[0].decode()
     assert status != "intent", "ended with an open intention"
     if facts.state == "cancelled":

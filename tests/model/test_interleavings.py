@@ -33,6 +33,16 @@ async def test_every_order_of_events(store: Store, admin: Admin, scene: str) -> 
     assert report.closed and {"queued", "running", "succeeded", "cancelled"} <= set(report.reached)
 
 
+async def test_every_order_of_events_in_a_session(store: Store, admin: Admin) -> None:
+    """Whatever happens to a run happens in its session too, in the same command: nothing is missing there, doubled, or out of order."""
+    run_id = await create(store, session_id="talk")
+    kinds, losses = "take claim append intend park finish release cancel signal sweep timers time", 2
+    world = World(admin, store.keys, run_id, store.keys.session_name("dev", "talk"))
+    report = explore(world, kinds, losses=losses, depth=6 + LONG)
+    print(report)
+    assert {"queued", "running", "succeeded", "cancelled", "waiting"} <= set(report.reached)
+
+
 async def test_every_order_of_everything_that_can_happen(store: Store, admin: Admin) -> None:
     """All of it at once has too many states to visit them all; none of those that a few steps lead to breaks a rule."""
     run_id = await create(store)

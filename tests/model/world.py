@@ -16,7 +16,8 @@ PAST = 1
 HOUR = 3_600_000
 
 _OWNED = ("run", "log", "audit", "effects", "queue", "timers")
-"""What belongs to a run's state. Bell and wake are hints; the snapshot is not written by any of these commands."""
+_OF_SESSION = ("session", "session_log", "open", "lapses")
+"""What belongs to a run's state, and to its session's. Bell and wake are hints; the snapshot is not written by any of these commands."""
 
 _RESTORE = """
 redis.call('DEL', unpack(KEYS))
@@ -32,7 +33,8 @@ for i, key in ipairs(KEYS) do
 end
 return { redis.call('HGETALL', run), redis.call('XRANGE', log, '-', '+'), redis.call('XRANGE', audit, '-', '+'),
   redis.call('HGETALL', effects), redis.call('XRANGE', queue, '-', '+'), redis.call('XPENDING', queue, ARGV[1], '-', '+', 10),
-  redis.call('ZRANGE', timers, 0, -1, 'WITHSCORES'), ttl, dump }
+  redis.call('ZRANGE', timers, 0, -1, 'WITHSCORES'), ttl, dump, KEYS[7] and redis.call('HGET', KEYS[7], 'sequence') or '0',
+  KEYS[8] and redis.call('XRANGE', KEYS[8], '-', '+') or {}, KEYS[9] and redis.call('ZRANGE', KEYS[9], 0, -1) or {} }
 """
 Dumps = tuple[bytes, ...]
 
@@ -64,6 +66,7 @@ class Facts:
         queue: Entries of the queue, with the consumer who was handed each, empty for nobody.
         timers: Timer kind → due time.
         expiring: Keys of the run that have an expiry.
+        session: Its session's sequence, the (place, first, last) of every entry in its log, and whether the run is listed as open there.
         dumps: Everything, to come back to.
     """
 
@@ -74,6 +77,7 @@ class Facts:
     queue: dict[str, str]
     timers: dict[str, float]
     expiring: frozenset[str]
+    session: tuple[int, tuple[tuple[int, int, int], ...], bool]
     dumps: Dumps
 
     def text(self, name: str) -> str:
@@ -93,12 +97,12 @@ class Facts:
 class World:
     """The keys of one run, and nobody else's hands on them."""
 
-    def __init__(self, admin: Admin, keys: Keys, run_id: str) -> None:
+    def __init__(self, admin: Admin, keys: Keys, run_id: str, session: str | None = None) -> None:
         self.run_id = run_id
-        self.names = keys.of_run(run_id, AGENT)
+        self.names = keys.of_run(run_id, AGENT, session)
         self._admin = admin
         self._scripts = load_scripts()
-        self._keys = [str(self.names[name]) for name in _OWNED]
+        self._keys = [str(self.names[name]) for name in (_OWNED if session is None else _OWNED + _OF_SESSION)]
         for script in self._scripts.values():
             admin.script_load(script.text)
         self._restore, self._look = admin.script_load(_RESTORE), admin.script_load(_LOOK)
@@ -137,7 +141,7 @@ class World:
 
 
 def _facts(reply: list[Any]) -> Facts:
-    record, log, audit, effects, queue, pending, timers, ttls, dumps = reply
+    record, log, audit, effects, queue, pending, timers, ttls, dumps, sequence, places, opened = reply
     held = {entry.decode(): consumer.decode() for entry, consumer, *_ in pending}
     entries = {entry.decode(): held.pop(entry.decode(), "") for entry, _ in queue}
     assert not held, f"handed out, but not in the queue any more: {held}"
@@ -148,7 +152,8 @@ def _facts(reply: list[Any]) -> Facts:
         effects=pairs(effects),
         queue=entries,
         timers={member.partition(":")[0]: float(score) for member, score in pairs(timers).items()},
-        expiring=frozenset(name for name, ttl in zip(_OWNED, ttls, strict=True) if ttl > 0),
+        expiring=frozenset(name for name, ttl in zip(_OWNED, ttls, strict=False) if ttl > 0),
+        session=(int(sequence), tuple((int(i.split(b"-")[0]), int(f[3]), int(f[5])) for i, f in places), bool(opened)),
         dumps=tuple(dumps),
     )
 

@@ -188,14 +188,17 @@ class Call:
         if wire is not None and task is not None:
             wire.on_lost(task.cancel)
 
+    def patience(self, seconds: float) -> float:
+        """How long this request may wait, of the seconds it asks for: not longer than its credential is good."""
+        rest = left(self.principal)
+        return seconds if rest is None else max(0.0, min(seconds, rest))
+
     async def news(self, run_id: str, after: int, seconds: float) -> int:
         """Wait for an event after `after`; the latest sequence known. A client that leaves, and a credential that ends, end the wait."""
         self.leave_with_client()
-        if (rest := left(self.principal)) is not None:
-            seconds = max(0.0, min(seconds, rest))
         try:
             async with self.service.held.one(self.principal):
-                return await changed(self.service.hub, run_id, after, seconds)
+                return await changed(self.service.hub, run_id, after, self.patience(seconds))
         except StreamEnded:
             return after
 

@@ -77,7 +77,7 @@ async def claim_run(call: Call) -> ASGIApp:
     )
     call.leave_with_client()
     async with call.service.held.one(call.principal):
-        claim = await call.service.claims.claim(ask, body.wait)
+        claim = await call.service.claims.claim(ask, call.patience(body.wait))
     if claim is None:
         return Response(status_code=204, headers={"cache-control": "no-store"})
     told = claim_answer(claim, seconds=call.service.settings.lease)

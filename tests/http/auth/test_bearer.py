@@ -196,6 +196,9 @@ async def test_a_wait_ends_with_its_token(guarded: Service) -> None:
     began = time.monotonic()
     answer = await guarded.client.get(f"/agent-runs/{run_id}?wait=30", headers=bearer(exp=time.time() + 0.7))
     assert answer.status_code == 200 and time.monotonic() - began < 5
+    claim = {"agents": ["idle"], "worker": "shell", "wait": 30}
+    asked = await guarded.client.post("/worker/claims", json=claim, headers=bearer(scope="work", exp=time.time() + 0.7))
+    assert asked.status_code == 204 and time.monotonic() - began < 10
 
 
 async def test_a_token_that_is_late_is_no_reason_for_a_loop(replicas: Replicas, secret: str) -> None:

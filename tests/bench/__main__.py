@@ -6,9 +6,9 @@ from pathlib import Path
 import click
 
 from ..support.servers import private_redis
-from . import append, fanout, frames
+from . import append, fanout, frames, memory
 
-PARTS = ("frames", "append", "fanout")
+PARTS = ("frames", "append", "memory", "fanout")
 
 
 @click.command()
@@ -23,6 +23,8 @@ def main(parts: tuple[str, ...], reps: int, viewers: int) -> None:
                 click.echo(frames.run(repetitions=reps))
             elif part == "append":
                 click.echo(append.run(redis, repetitions=reps))
+            elif part == "memory":
+                click.echo(memory.run(redis))
             else:
                 click.echo(fanout.run(redis, Path(name), repetitions=reps, viewers=viewers))
 

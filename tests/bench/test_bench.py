@@ -9,7 +9,7 @@ from reattach.core.event import Event
 from reattach.tail import Framer
 
 from ..support.servers import RedisServer
-from . import append, fanout, frames
+from . import append, fanout, frames, memory
 from .viewers import Viewers, _Viewer  # pyright: ignore[reportPrivateUsage]
 
 
@@ -18,6 +18,7 @@ def test_small_benches_give_tables(own_redis: Callable[..., RedisServer], tmp_pa
     server = own_redis()
     assert "per frame" in frames.run(repetitions=1)
     assert "batches of 8" in append.run(server, repetitions=1, events={1: 32, 8: 256})
+    assert "all events gone" in memory.run(server, runs=5, deltas=500)
     loads = (fanout.Load("steady", 100, 10, 1), fanout.Load("flat out", 0, 64, 32))
     said = fanout.run(server, tmp_path, repetitions=1, viewers=5, loads=loads)
     assert said.count("ratio") == 2

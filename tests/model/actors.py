@@ -102,10 +102,13 @@ class Moves:
 
             yield Step(f"{hand.name} claims", self._claiming(hand, hand.delivery, fence), claimed)
 
-    def _requeue(self, facts: Facts, cast: Cast, hand: Hand, depth: int) -> Iterator[Step]:
-        if hand.delivery:
-            act = Call("requeue", (self._id, GROUP, AGENT, hand.delivery))
-            yield Step(f"{hand.name} does not want it", act, lambda _, __: cast.having(replace(hand, delivery="")))
+    def _look(self, facts: Facts, cast: Cast, hand: Hand, depth: int) -> Iterator[Step]:
+        """Claim what waits in the queue without its having been handed out."""
+        entry, fence = facts.text("entry"), f"{hand.name}{depth}"
+        if entry and facts.text("state") == "queued" and not hand.delivery and not hand.fence:
+            owner = replace(hand, fence=fence, entry=entry, batch=0)
+            act = self._claiming(hand, entry, fence)
+            yield Step(f"{hand.name} looks and claims", act, lambda r, _: cast.having(owner) if word(r) == "OK" else cast)
 
     def _claiming(self, hand: Hand, entry: str, fence: str) -> Call:
         return Call("claim", (self._id, GROUP, entry, hand.name, fence, HOUR, '"w"', self._losses, HOUR))
@@ -208,4 +211,4 @@ class Moves:
             yield Step(f"the {kind} ends", Direct(tuple(commands)), lambda _, __: cast)
 
 
-_OF_HANDS: Final = {"take", "claim", "requeue", "again", "renew", "append", "intend", "commit", "doubt", "park", "finish", "release"}
+_OF_HANDS: Final = {"take", "claim", "look", "again", "renew", "append", "intend", "commit", "doubt", "park", "finish", "release"}

@@ -11,15 +11,15 @@ from .explore import explore
 from .world import World
 
 SCENES = {
-    "ownership": ("take claim requeue again renew append release finish cancel sweep timers time", 3),
+    "ownership": ("take claim look again renew append release finish cancel sweep timers time", 3),
     "effects": ("take claim intend commit finish cancel sweep time", 2),
     "doubts": ("take claim intend commit doubt finish cancel sweep time", 2),
-    "handing over": ("take claim requeue again append intend commit release finish cancel", 2),
+    "handing over": ("take claim again append intend commit release finish cancel", 2),
     "waits": ("take claim park finish signal cancel sweep timers time", 2),
 }
 """What happens in it, and how many owners may be lost before the run fails."""
 
-EVERYTHING = "take claim requeue again renew append intend commit doubt park finish release cancel signal sweep timers time"
+EVERYTHING = "take claim again renew append intend commit doubt park finish release cancel signal sweep timers time"
 DEPTH = 7 + LONG
 
 

@@ -41,7 +41,6 @@ async def whole_life(store: Store) -> None:
     await store.door.run(load_scripts()["cover"], store.keys.of_run(hand.run_id), hand.run_id, folded.fold.sequence, *said)
     await store.checkpoints.trim(hand.run_id, folded.fold.covered)
     await work.release(hand.lease, cause="drain")
-    assert await store.handouts.give_back((await work.take("support", "hand"))[0])
     hand = await claim(store)
     await work.park(hand.lease, wait_id="w", reason="approval", timeout_ms=60_000)
     await runs.answer(hand.run_id, wait_id="w", value=b"1", by="me", key="a", fingerprint="f")

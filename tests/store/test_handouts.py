@@ -1,13 +1,12 @@
-"""Deliveries for workers far away: the way back into the queue, and names that a claim is found by again."""
+"""Deliveries for workers far away: names that a claim is found by again."""
 
 from reattach.core.ids import digest, new_token
 from reattach.store import Delivery, Handout, Store
-from reattach.store.scripts import GROUP
 
 from ..support.admin import Admin
-from ..support.drive import Hand, claim, create, start
+from ..support.drive import Hand, claim, create
 from ..support.waiting import wait_until
-from .hands import NOBODY, held, types
+from .hands import types
 
 NAME = digest("claim", "dev", "developer", "claim-1")
 
@@ -25,42 +24,6 @@ async def own(store: Store, handout: Handout) -> Hand | None:
     """Claim what was handed out."""
     got = await store.work.claim(handout.delivery, consumer="hand", worker="hand", max_losses=3, backoff_ms=0, fence=handout.fence)
     return None if got is None else Hand(store, got)
-
-
-async def test_what_is_given_back_is_handed_out_again(store: Store) -> None:
-    """At once, with no event and no loss; sent twice it is done once."""
-    run_id = await create(store)
-    delivery = await take(store)
-    assert await store.handouts.give_back(delivery)
-    assert not await store.handouts.give_back(delivery)
-    again = await take(store)
-    assert (again.run_id, again.entry != delivery.entry) == (run_id, True)
-    assert await store.work.take("support", "hand") == []
-    assert (await store.runs.load(run_id)).losses == 0
-    assert await types(store, run_id) == ["run.created"]
-    assert await own(store, Handout(delivery=delivery, fence=new_token())) is None
-    assert await own(store, Handout(delivery=again, fence=new_token())) is not None
-
-
-async def test_what_somebody_owns_is_not_given_back(store: Store) -> None:
-    """The lease stays."""
-    hand = await start(store)
-    assert not await store.handouts.give_back(held(hand))
-    await hand.renew()
-    await hand.finish()
-    assert not await store.handouts.give_back(held(hand))
-
-
-async def test_an_entry_of_nobody_goes(store: Store, admin: Admin) -> None:
-    """A run that is gone leaves nothing in the queue."""
-    await create(store)
-    await (await claim(store)).finish()
-    queue = store.keys.queue(NOBODY[4:6], "support")
-    if not admin.exists(queue):
-        await store.door.call("XGROUP", "CREATE", queue, GROUP, "0", "MKSTREAM")
-    entry = (await store.door.call("XADD", queue, "*", "run", NOBODY)).decode()
-    assert not await store.handouts.give_back(Delivery(run_id=NOBODY, agent="support", shard=NOBODY[4:6], entry=entry))
-    assert admin.xlen(queue) == 0
 
 
 async def test_a_name_stands_for_the_first(store: Store, admin: Admin) -> None:

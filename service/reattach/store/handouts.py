@@ -1,4 +1,4 @@
-"""Deliveries on their way to a worker that is far away: which run a claim's name stands for, and the way back into the queue.
+"""Deliveries on their way to a worker that is far away: which run a claim's name stands for.
 
 A claim that came over a network may have to be asked for again, because its answer was lost. What it shall be is therefore written down
 under its name *before* the run is claimed: the entry, and the fence. Whoever is asked again claims with the same two, which is the same
@@ -13,7 +13,6 @@ from ..core.settings import Settings
 from .door import Door
 from .keys import Keys
 from .leases import Delivery
-from .scripts import GROUP, load_scripts
 
 _MARGIN_MS: Final = 60_000
 
@@ -29,14 +28,13 @@ _decoder: Final = msgspec.json.Decoder(Handout)
 
 
 class Handouts:
-    """Named claims, and deliveries that nobody wants any more."""
+    """Named claims."""
 
     def __init__(self, door: Door, keys: Keys, settings: Settings) -> None:
         """Bind to a door, a set of key names, and the lease time."""
         self._door, self._keys = door, keys
         # A name is good while the first lease may last; whether it does is decided by the claim itself.
         self._keep_ms = int(settings.lease * 1000) + _MARGIN_MS
-        self._scripts = load_scripts()
 
     async def find(self, name: str) -> Handout | None:
         """What a name stands for; None when it is new or was forgotten.
@@ -67,13 +65,3 @@ class Handouts:
             StoreUnavailable: Redis cannot be reached.
         """
         await self._door.call("DEL", self._keys.handout(name))
-
-    async def give_back(self, d: Delivery) -> bool:
-        """Return a delivered entry that was not claimed to its queue, at once; whether the run is there again by this call.
-
-        Raises:
-            StoreUnavailable: Redis cannot be reached; a sweep finds the entry.
-        """
-        keys = self._keys.of_run(d.run_id, d.agent)
-        reply = await self._door.run(self._scripts["requeue"], keys, d.run_id, GROUP, d.agent, d.entry)
-        return reply.word == "OK"

@@ -1,14 +1,18 @@
 """Logs that shrink under their viewers: covered deltas may go, anything else that is missing is said, and nothing is jumped over."""
 
 import asyncio
+import random
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from reattach.core.errors import CursorExpired
 from reattach.core.fold import Fold
 from reattach.core.run import Retention
+from reattach.core.settings import Settings
 from reattach.store import Store
+from reattach.store.trimming import Trimming
 from reattach.tail import Hub
 
 from ..support.drive import Hand, start
@@ -279,3 +283,38 @@ async def test_the_ring_keeps_what_the_log_let_go(store: Store, hub: Hub) -> Non
     for each in (viewer, again):
         (await each.ends()).check(last)
     await wait_until(lambda: hub.stats().followers == 0, "everybody to leave")
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+async def test_viewers_at_any_pace_of_a_log_that_is_kept_small(settings: Settings, seed: int) -> None:
+    """The service trims while viewers start anywhere, stall and go on: each misses covered deltas at most, and folds to the snapshot."""
+    small = await Store.open(msgspec.structs.replace(settings, live_events=20))
+    hub = Hub(small, small.settings)
+    await hub.start()
+    chance = random.Random(seed)
+    trimming = Trimming(small.door, small.keys, small.checkpoints, small.settings)
+    hand = await start(small)
+    ORIGINAL[hand.run_id] = whole = list[Any]()
+    viewers = [Viewer(hub, hand.run_id, direct=True)]
+    for n in range(12):
+        await _message(hand, f"m{n}", 40, complete=n % 3 != 2)
+        whole += await small.events.after(hand.run_id, len(whole), 1000)
+        for viewer in viewers:
+            viewer.pause(chance.random() < 0.5)
+        viewers.append(Viewer(hub, hand.run_id, chance.randint(0, len(whole)), direct=True))
+        await trimming.shorten(hand.run_id)
+        whole += await small.events.after(hand.run_id, len(whole), 1000)
+    last = (await hand.finish()).sequence
+    whole += await small.events.after(hand.run_id, len(whole), 1000)
+    assert [event.sequence for event in whole] == list(range(1, last + 1))
+    assert (await small.runs.read(hand.run_id)).log_first != 1
+    expected = fold_of_all(hand.run_id, await small.runs.load(hand.run_id))
+    for viewer in viewers:
+        viewer.pause(False)
+        await viewer.ends()
+        assert viewer.error is None and viewer.sequences == sorted(set(viewer.sequences))
+        missing = set(range(viewer.after + 1, last + 1)) - set(viewer.sequences)
+        assert missing <= {event.sequence for event in whole if event.type == "message.delta"}
+        assert (await _replayed(small, viewer, viewer.after)) == expected
+    await hub.close()
+    await small.close()

@@ -73,6 +73,9 @@ async def test_nothing_keeps_anybody_out(service: Service, store: Store, profile
     await tab.goto("/#/start")
     await tab.until("document.querySelector('#input').value !== ''")
     await sound(tab)
+    await tab.goto("/#/sessions")
+    await tab.see("conversation-17", within=".row")
+    await sound(tab)
     await tab.goto("/#/sessions/conversation-17")
     await tab.see("Looking at the ticket.")
     await sound(tab)
@@ -122,7 +125,14 @@ async def test_on_a_phone_nothing_runs_off_the_side(service: Service, store: Sto
     profile = await profiles(service.base_url, viewport={"width": width, "height": 700}, has_touch=True, is_mobile=True)
     tab = await profile.tab("/")
     await tab.see("running", within=".row")
-    for address, sight in [("/", "support"), (f"/#/runs/{hand.run_id}", "Looking at the ticket."), ("/#/start", "Agent")]:
+    pages = {
+        "/": "support",
+        f"/#/runs/{hand.run_id}": "Looking at the ticket.",
+        "/#/sessions": "conversation-17",
+        "/#/sessions/conversation-17": "Looking at the ticket.",
+        "/#/start": "Agent",
+    }
+    for address, sight in pages.items():
         await tab.goto(address)
         await tab.see(sight)
         assert await tab.run("document.documentElement.scrollWidth") <= width, address

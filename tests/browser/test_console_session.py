@@ -77,13 +77,23 @@ async def test_a_cut_in_a_session_is_made_good(service: Service, store: Store, p
 
 
 async def test_sessions_are_listed(service: Service, store: Store, profiles: Profiles) -> None:
-    """With a link to each, and something that helps where there are none."""
+    """With what goes on in each, by state and by name, and something that helps where there are none."""
     profile = await profiles(service.base_url)
     await (await profile.tab("/#/sessions")).see("No sessions yet")
-    await service.client.post("/sessions", json={"session_id": "a/strange name?".replace(" ", "_"), "policy": "queue"})
+    await service.client.post("/sessions", json={"session_id": "a/strange_name?", "policy": "queue"})
+    hand = await drive.start(store, session_id="busy")
     tab = await profile.tab("/#/sessions")
-    await tab.see("a/strange_name?", within=".row")
     await tab.see("runs go one after the other", within=".row")
+    await tab.see("idle", within=".row")
+    await tab.click("link", "Active")
+    await tab.until("[...document.querySelectorAll('.row-name')].map(e => e.textContent).join() === 'busy'")
+    await tab.see("running", within=".row")
+    await hand.finish()
+    await tab.see("No such sessions")
+    await tab.click("link", "All")
+    await tab.do(tab.page.get_by_role("searchbox", name="Name").fill("STRANGE"))
+    await tab.press("Enter")
+    await tab.until("document.querySelectorAll('.row').length === 1")
     await tab.click("link", "a/strange_name?")
     await tab.says("h1", "a/strange_name?")
     await tab.see("Start the next run")

@@ -4,11 +4,12 @@
 
 import { listRuns } from '../api.js'
 import { h, reconcile, replace, say } from '../dom.js'
+import { filterBar } from '../parts/filters.js'
 import { emptyNote, problemNote } from '../parts/notes.js'
 import { runRow } from '../parts/run-row.js'
 import { Poll } from '../poll.js'
 import { place } from '../router.js'
-import { capital, many, name } from '../text.js'
+import { many, name } from '../text.js'
 import { everySecond } from '../time.js'
 import { hasEnded, STATES } from '../words.js'
 
@@ -16,6 +17,15 @@ const PAGE = 50
 const MOST = 200
 /** Requests for one list, at most. */
 const LOOKS = 4
+const FILTERS = {
+  label: 'Filter runs',
+  path: '/',
+  states: STATES,
+  fields: [
+    { key: 'agent', label: 'Agent' },
+    { key: 'session_id', label: 'Session' },
+  ],
+}
 
 /** @returns {import("../main.js").View} */
 export function runsView({ query }) {
@@ -28,7 +38,7 @@ export function runsView({ query }) {
   const tally = h('p', { class: 'tally', role: 'status' })
   const more = h('button', { type: 'button', class: 'button more', hidden: true, onclick: showMore }, 'Show more')
   const older = h('a', { class: 'button more', hidden: true }, 'Older runs')
-  const filters = filterBar(filter)
+  const filters = filterBar(FILTERS, filter)
   const poll = new Poll(load, show, fail)
   const stopTicking = everySecond(() => rows.forEach(row => row.tick()))
 
@@ -102,58 +112,10 @@ function filterOf(query) {
   const state = query.get('state') ?? ''
   return {
     state: STATES.includes(state) ? state : '',
-    agent: query.get('agent') ?? '',
+    agent: (query.get('agent') ?? '').toLowerCase(),
     session_id: query.get('session_id') ?? '',
     before: query.get('before') ?? '',
   }
-}
-
-function filterBar(first) {
-  let filter = first
-  const states = ['', ...STATES].map(state => h('a', { class: 'tab' }, capital(state || 'all')))
-  const agent = field('Agent', 'agent', 'search')
-  const session = field('Session', 'session_id', 'search')
-  const element = h(
-    'form',
-    { class: 'filters', role: 'search', 'aria-label': 'Filter runs', onsubmit: event => (event.preventDefault(), go()) },
-    h('div', { class: 'tabs', role: 'group', 'aria-label': 'State' }, states),
-    h('div', { class: 'fields' }, agent.element, session.element, h('button', { class: 'hidden-until-focus button' }, 'Filter')),
-  )
-
-  function go() {
-    location.hash = place('/', { state: filter.state, agent: agent.value().toLowerCase(), session_id: session.value() })
-  }
-
-  for (const each of [agent, session]) each.input.addEventListener('change', go)
-
-  function update(now) {
-    filter = now
-    states.forEach((link, at) => {
-      const state = at === 0 ? '' : STATES[at - 1]
-      link.href = place('/', { ...now, state, before: '' })
-      if (state === now.state) link.setAttribute('aria-current', 'true')
-      else link.removeAttribute('aria-current')
-    })
-    agent.set(now.agent)
-    session.set(now.session_id)
-  }
-
-  update(first)
-  return { element, update }
-}
-
-function field(label, key, type) {
-  const input = h('input', {
-    type,
-    name: key,
-    placeholder: label,
-    'aria-label': label,
-    autocomplete: 'off',
-    autocapitalize: 'none',
-    spellcheck: 'false',
-    maxlength: 128,
-  })
-  return { element: h('span', { class: 'field' }, input), input, value: () => input.value.trim(), set: text => (input.value = text) }
 }
 
 function nothing(filter, next) {

@@ -181,3 +181,26 @@ async def test_a_run_goes_on_after_a_failover(watched: Watched) -> None:
         assert await create(store, "sen")
     finally:
         await store.close()
+
+
+async def test_sessions_of_every_shard_are_followed(clustered: Store) -> None:
+    """Each session with two runs that write at once and a viewer of both; one read per shard brings what is new."""
+    hub = Hub(clustered, clustered.settings)
+    await hub.start()
+    try:
+        sessions = [f"both{n}" for n in range(8)]
+        for session_id in [*sessions, *sessions]:
+            await clustered.runs.create(new_run("both", session_id=session_id), key=None, fingerprint="")
+        hands = [await claim(clustered, "both") for _ in range(16)]
+        names = [clustered.keys.session_name("dev", session_id) for session_id in sessions]
+        assert len({name[4:6] for name in names}) > 2
+        viewers = [await Viewer(hub, name).reaches(4) for name in names]
+        await asyncio.gather(*(hand.emit_many(10, size=3) for hand in hands))
+        for hand in hands:
+            await hand.finish()
+        for viewer in viewers:
+            await viewer.reaches(2 * 13)
+            viewer.check(2 * 13)
+            await viewer.leave()
+    finally:
+        await hub.close()

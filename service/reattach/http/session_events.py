@@ -4,6 +4,7 @@ A session has no last event: its stream ends only as that of a run that goes on 
 """
 
 import asyncio
+from typing import Final
 
 import msgspec
 from starlette.responses import Response
@@ -26,6 +27,9 @@ from .session_sight import SessionSight, hidden_places
 from .sessions import find_session, session_id_of, show, show_session
 from .sse import HEADERS, session_frame
 from .stream import EventStream
+
+_PAGE_BYTES: Final = 4 * 1024 * 1024
+"""A page that has reached this size is long enough, however many events were asked for."""
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,9 +134,9 @@ async def _events(call: Call, place: Place, limit: int) -> tuple[list[Placed], i
     record = place.record
     if place.cursor >= record.sequence:
         return [], place.cursor
-    batch = await call.service.store.session_log.after(record.name, place.cursor, limit)
+    batch = await call.service.store.session_log.after(record.name, place.cursor, limit, most_bytes=_PAGE_BYTES)
     events = [placed for placed in batch.events if placed.place <= record.sequence]
-    if len(events) < min(limit, record.sequence - place.cursor):
+    if (events[-1].place if events else batch.last) - place.cursor > len(events):
         # Something is missing: covered deltas, which is as promised, or more, since it expired a moment ago.
         await _judge_again(call, place)
     return events, min(batch.last, record.sequence)

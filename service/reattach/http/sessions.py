@@ -7,7 +7,7 @@ from urllib.parse import unquote_to_bytes
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from ..core.errors import IdempotencyKeyReused, NotFound, RunNotFound, SessionExists
+from ..core.errors import IdempotencyKeyReused, NotFound, RunNotFound, SessionExists, SessionNotFound
 from ..core.run import RunRecord
 from ..core.session import NewSession, SessionRecord, as_run, goes_on
 from ..store.checkpoints import Folded
@@ -69,7 +69,6 @@ async def create_session(call: Call) -> ASGIApp:
     key, fingerprint = call.key()
     await call.authorise()
     principal = call.principal
-    await call.service.store.limits.count(Who(principal.tenant, principal.subject), "sessions")
     new = NewSession(
         session_id=body.session_id or new_session_id(key, principal.tenant, principal.subject),
         tenant=principal.tenant,
@@ -78,6 +77,7 @@ async def create_session(call: Call) -> ASGIApp:
         metadata=metadata_of(body),
     )
     try:
+        await _count(call, new)
         record, known = await call.service.store.sessions.create(new, key=key, fingerprint=fingerprint)
     except SessionExists:
         if body.session_id is None:
@@ -86,6 +86,19 @@ async def create_session(call: Call) -> ASGIApp:
     shown = await show(call, record, SessionQuery())
     headers = {"location": shown.links["self"], "etag": etag(record.sequence)}
     return answer(shown, 200, **headers, idempotency_replayed="true") if known else answer(shown, 201, **headers)
+
+
+async def _count(call: Call, new: NewSession) -> None:
+    """Count a session that is not there yet against what its maker may make.
+
+    Raises:
+        TooManyRequests: It is one too many.
+        StoreUnavailable: Redis cannot be reached.
+    """
+    try:
+        await call.service.store.sessions.find(new.tenant, new.session_id)
+    except SessionNotFound:
+        await call.service.store.limits.count(Who(new.tenant, new.initiator), "sessions")
 
 
 async def list_sessions(call: Call) -> ASGIApp:

@@ -13,6 +13,9 @@ from .keys import Keys
 
 _PAGE: Final = 500
 _MOST: Final = 2000
+_FIRST: Final = 16
+_PIECE: Final = 128
+"""Most events of one read, as in `events`."""
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
@@ -83,22 +86,31 @@ class SessionLog:
         """Bind to a door, a set of key names, and the logs of the runs."""
         self._door, self._keys, self._events = door, keys, events
 
-    async def after(self, name: str, place: int, limit: int) -> Batch:
+    async def after(self, name: str, place: int, limit: int, *, most_bytes: int | None = None) -> Batch:
         """The next events behind a place, at most `limit`, which may leave some out that are not kept any more.
+
+        Args:
+            name: The session's name.
+            place: The place.
+            limit: Most events.
+            most_bytes: Enough, once their payloads are as large as this; None: only `limit` counts.
 
         Raises:
             StoreUnavailable: Redis cannot be reached.
         """
-        at, found, count = place, list[Placed](), limit
-        while len(found) < limit:
-            raw = await self._door.call("XRANGE", self._keys.session_log(name), f"{at + 1}-0", "+", "COUNT", count)
+        at, found, size = place, list[Placed](), 0
+        count = _FIRST if most_bytes is not None else _PIECE
+        while len(found) < limit and (most_bytes is None or size < most_bytes):
+            # No more at a time than fits into memory many times over, however large events are.
+            asked = min(count, limit - len(found)) if found else min(count, max(limit, _FIRST))
+            raw = await self._door.call("XRANGE", self._keys.session_log(name), f"{at + 1}-0", "+", "COUNT", asked)
             if not raw:
                 break
-            batch = await self._read(map(to_entry, raw), at, count)
+            batch = await self._read(map(to_entry, raw), at, asked)
             at = batch.last
             found += batch.events
-            # Where much is missing, more at a time.
-            count = min(4 * count, _MOST)
+            size += sum(len(placed.event.payload) for placed in batch.events)
+            count = _PIECE if most_bytes is None or size < most_bytes // 64 else _FIRST
         return Batch(events=tuple(found[:limit]), last=at if len(found) <= limit else found[limit - 1].place)
 
     async def tail(self, places: Mapping[str, int], *, count: int) -> dict[str, Batch]:

@@ -127,3 +127,13 @@ async def test_many_listeners_share_what_was_made_for_one(replicas: Replicas, st
         listener.check(1, 3 * 53)
         await listener.close()
     await wait_until(lambda: service.hub.stats().followers == 0, "everybody to be gone")
+
+
+async def test_sessions_are_counted(replicas: Replicas) -> None:
+    """Only so many may be made in a minute; one that is there is found again without being counted."""
+    service = await serve(replicas, subject_run_rate=3)
+    ann = Person(service.client, ANN)
+    for n in (0, 0, 1, 2, 1):
+        assert await ann.code("POST", "/sessions", {"session_id": f"talk-{n}"}) in ("200", "201")
+    assert await ann.code("POST", "/sessions", {"session_id": "one-more"}) == "too_many_requests"
+    assert await ann.code("POST", "/sessions", {"session_id": "talk-2"}) == "200"

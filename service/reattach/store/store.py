@@ -72,6 +72,7 @@ class Store:
         self.sessions = Sessions(self.door, self.keys, round(settings.retain_run * 1000))
         self.runs = Runs(self.door, self.keys, self.checkpoints, self.turns, self.limits)
         self.sweep = Sweep(self.door, self.keys, self.checkpoints, self.turns, settings)
+        self.work.ended = self.sweep.nudge
 
     @classmethod
     async def open(cls, settings: Settings) -> "Store":

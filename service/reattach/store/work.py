@@ -4,7 +4,7 @@ Every call is idempotent: the worker's fence and its own numbers make a repeat r
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, Literal
 
@@ -48,6 +48,8 @@ class Work:
         self._scripts = load_scripts()
         self._queues = Queues(door, keys)
         self._turn = 0
+        self.ended: Callable[[], None] | None = None
+        """Told when a run of a session ended here: another one may wait for that."""
         self._names = lru_cache(maxsize=1024)(keys.of_run)  # the same few leases over and over, and a dozen names each
 
     @property
@@ -363,6 +365,8 @@ class Work:
         payload = b'{"outcome":%b}' % (outcome or b"null") if state == "succeeded" else b'{"error":%b}' % (error or b"null")
         reply = await self._door.run(self._scripts["finish"], self._of(lease), lease.run_id, GROUP, lease.fence, state, payload)
         self._owned(reply)
+        if lease.session is not None and self.ended is not None:
+            self.ended()
         return Finished(state=reply.text(0), disposition=reply.text(1) or None, sequence=reply.integer(2))
 
     async def release(self, lease: Lease, *, cause: str) -> None:

@@ -1,4 +1,4 @@
-"""The module as a package: complete, typed, and without anything of this workplace in it."""
+"""The module as a package: complete, typed, documented, and without any need."""
 
 import json
 import os

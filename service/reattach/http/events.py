@@ -113,7 +113,9 @@ def _stream(call: Call, place: Place, trace: Trace) -> ASGIApp:
         head = Response(headers={name.decode(): value.decode() for name, value in HEADERS})
         del head.headers["content-length"]  # a stream's is not known, and 0 would say that it is empty
         return head
-    sight = Sight(call.service.authorizer, call.principal, place.record, lasts=call.service.settings.keepalive / 2)
+    # A stream lasts long, and an input may be large; nothing is decided by it.
+    record = msgspec.structs.replace(place.record, input=b"{}")
+    sight = Sight(call.service.authorizer, call.principal, record, lasts=call.service.settings.keepalive / 2)
     return EventStream(call.service, call.principal, call.run_id, place.cursor, trace, sight=sight, first=first)
 
 

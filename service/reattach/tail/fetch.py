@@ -117,15 +117,16 @@ class Fetch:
             if not chunk:
                 continue
             count = min(_MOST_EVENTS, most // len(chunk))
-            found = await self._news.read({f: f.last for f in chunk}, count=count)
+            positions = {f: f.last for f in chunk}
+            found = await self._news.read(positions, count=count)
             self._learn(found.values())
             encoded = 0
             for followed in chunk:
-                frames = found.get(followed)
-                if not frames:
-                    continue
-                followed.take(frames)
-                if len(frames) >= count:
+                frames = found.get(followed) or ()
+                if frames:
+                    followed.take(frames)
+                # Counted by sequence: of a session's events some may be gone already.
+                if followed.last - positions[followed] >= count:
                     self.mark(followed)
                 encoded += len(frames)
                 if encoded >= _AT_ONCE:

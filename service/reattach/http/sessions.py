@@ -16,7 +16,7 @@ from ..store.sessions import new_session_id
 from .answers import summary
 from .auth import permitted
 from .bodies import NoQuery
-from .runs import etag, not_modified
+from .runs import LOOK_AT, etag, not_modified
 from .service import Call, answer
 from .session_bodies import (
     CreateSession,
@@ -128,7 +128,13 @@ async def show(call: Call, record: SessionRecord, query: SessionQuery) -> Sessio
 
     What `record` says was read before its runs were: nothing after its sequence is missed by who goes on from there.
     """
-    page = await call.service.store.runs.page(record.tenant, session_id=record.session_id, limit=query.limit, before=query.before)
+
+    async def allowed(run: RunRecord) -> bool:
+        return await permitted(call.service.authorizer, call.principal, "read", run)
+
+    page = await call.service.store.runs.page(
+        record.tenant, session_id=record.session_id, limit=query.limit, before=query.before, allowed=allowed, look_at=LOOK_AT
+    )
     limit = asyncio.Semaphore(_AT_ONCE)
 
     async def one(run: RunRecord) -> tuple[SessionRun, list[SessionMessage], bool] | None:

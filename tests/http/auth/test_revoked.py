@@ -17,7 +17,7 @@ from ...support.waiting import wait_until
 from .people import Believed, Person
 
 BEFORE = f"{time.time() - 100:.0f}"
-LATER = f"{time.time() + 100:.0f}"
+LATER = f"{time.time() + 1_000_000:.0f}"
 
 
 def target(kind: Kind, name: str = "", tenant: str = "acme") -> Target:
@@ -32,7 +32,7 @@ async def refused(person: Person, run_id: str) -> str:
         said = await person.code("GET", f"/agent-runs/{run_id}")
         return said if said != "200" else None
 
-    return await wait_until(code, "the refusal", timeout=2)
+    return await wait_until(code, "the refusal", timeout=5)
 
 
 @pytest.mark.parametrize(
@@ -55,9 +55,9 @@ async def test_everywhere_and_at_once(replicas: Replicas, store: Store, kind: Ki
     began = time.monotonic()
     await store.revocations.revoke(target(kind, hand.run_id if kind == "run" else name), seconds=60, by="test")
     for follower in followers:
-        assert await follower.until_end(timeout=2) == "cut"
+        assert await follower.until_end(timeout=5) == "cut"
         assert json.loads(follower.control[-1].data) == {"reason": "unauthorized"}
-    assert time.monotonic() - began < 1.0
+    assert time.monotonic() - began < 3.0  # far less than the interval at which it would be noticed otherwise
     for service in (here, there):
         assert await refused(Person(service.client, **_headers(old)), hand.run_id) == code
     # Who got a new credential since goes on, on the stream that was open too.
@@ -91,7 +91,7 @@ async def test_others_notice_nothing(replicas: Replicas, store: Store) -> None:
     async def out() -> bool:
         return await ann.code("GET", "/limits") == "unauthenticated"
 
-    await wait_until(out, "ann to be out", timeout=2)
+    await wait_until(out, "ann to be out", timeout=5)
     assert await Person(service.client, "globex/ann").code("GET", f"/agent-runs/{other}") == "200"
     assert await Person(service.client, "acme/bob").code("GET", f"/agent-runs/{hand.run_id}") == "200"
     await hand.finish()
@@ -130,7 +130,7 @@ async def test_what_was_given_back_counts_again(replicas: Replicas, store: Store
     async def back() -> bool:
         return await ann.code("GET", f"/agent-runs/{run_id}") == "200"
 
-    await wait_until(back, "ann to be back", timeout=2)
+    await wait_until(back, "ann to be back", timeout=5)
 
 
 async def test_a_lost_bell_costs_a_moment(store: Store) -> None:
@@ -139,14 +139,14 @@ async def test_a_lost_bell_costs_a_moment(store: Store) -> None:
     deaf = Revoked(store.revocations, interval=0.2)
     await deaf.check(gone)
     await store.revocations.revoke(target("subject", "ann"), seconds=60, by="test")
-    await wait_until(lambda: deaf.refuses(gone), "it to be seen", timeout=2)
+    await wait_until(lambda: deaf.refuses(gone), "it to be seen", timeout=5)
     late = Revoked(store.revocations, interval=60.0)
     with pytest.raises(Exception, match="revoked"):
         await late.check(gone)
     # Told that hints may have been missed, it looks at once.
     await store.revocations.restore(target("subject", "ann"))
     late.heard(Ring(frozenset(), everything=True))
-    await wait_until(lambda: not late.refuses(gone), "it to be seen", timeout=2)
+    await wait_until(lambda: not late.refuses(gone), "it to be seen", timeout=5)
     for copy in (deaf, late):
         await copy.close()
 

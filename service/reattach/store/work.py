@@ -184,9 +184,7 @@ class Work:
             TooManyRequests: It has in this minute; send the same batch again later.
             StoreUnavailable: Redis cannot be reached; send the same batch again.
         """
-        flat: list[Any] = []
-        for draft in drafts:
-            flat += (draft.type, draft.payload, draft.scope or "")
+        flat = [part for draft in drafts for part in (draft.type, draft.payload, draft.scope or "")]
         limits = (*self._room.whole, *self._room.by_minute)
         reply = await self._door.run(self._scripts["append"], self._of(lease), lease.run_id, lease.fence, batch, *limits, *flat)
         self._room.check(reply)

@@ -41,7 +41,7 @@ async def test_the_token_expires_and_is_renewed(replicas: Replicas, tmp_path: Pa
         await page.until_sequence(await say(hand, 10))
     await one_stream(service.client)
     headers = {"authorization": f"Bearer {ISSUER.token()}"}
-    await check(service.client, *pages, duplicates=20, headers=headers)
+    await check(service.client, *pages, duplicates=500, headers=headers)
     await hand.finish()
     for page in pages:
         await page.until_state("ended")

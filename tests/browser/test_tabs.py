@@ -33,12 +33,12 @@ async def test_two_tabs_and_a_third_device(service: Service, store: Store, profi
     await third.until_state("live")
     await one_stream(service.client, 2)
     await say(hand, 30)
-    await check(service.client, first, second, third)
+    await check(service.client, first, second, third, duplicates=500)
     assert await leaders(first, second, third) == [True, False, True]
     await hand.finish()
     for page in (first, second, third):
         await page.until_state("ended")
-    snapshot = await check(service.client, first, second, third)
+    snapshot = await check(service.client, first, second, third, duplicates=500)
     assert snapshot["cancel"]["version"] == 0
     await one_stream(service.client, 0)
 
@@ -59,7 +59,7 @@ async def test_the_leading_tab_is_closed(service: Service, store: Store, profile
         await one_stream(service.client)
     await hand.finish()
     await pages[0].until_state("ended")
-    await check(service.client, *pages, duplicates=20)
+    await check(service.client, *pages, duplicates=500)
 
 
 async def test_the_leading_tab_hangs(service: Service, store: Store, profiles: Profiles) -> None:
@@ -77,7 +77,7 @@ async def test_the_leading_tab_hangs(service: Service, store: Store, profiles: P
     await first.until_sequence(await say(hand, 10))
     await first.until("!view.connection.leader && view.connection.state === 'live'")
     await one_stream(service.client)
-    await check(service.client, first, second, gaps=1, duplicates=40)
+    await check(service.client, first, second, gaps=1, duplicates=500)
     await hand.finish()
     await first.until_state("ended")
 
@@ -94,7 +94,7 @@ async def test_a_tab_that_comes_late_and_one_that_was_away(service: Service, sto
     await second.tab.do(second.tab.page.go_back(wait_until="commit"))
     await second.ready()
     await second.until_state("live")
-    await check(service.client, first, second, gaps=1)
+    await check(service.client, first, second, gaps=1, duplicates=500)
     await one_stream(service.client)
 
 
@@ -110,7 +110,7 @@ async def test_answered_in_another_tab(service: Service, workers: Workers, profi
     assert (await pages[1].tab.run(give, True))["run_id"] == run_id
     for page in pages:
         await page.until_state("ended")
-    snapshot = await check(service.client, *pages, duplicates=20)
+    snapshot = await check(service.client, *pages, duplicates=500)
     assert (snapshot["state"], snapshot["outcome"]["answers"]) == ("succeeded", [True])
     assert await pages[0].tab.run(give, False) == "wait_not_open"
 
@@ -127,5 +127,5 @@ async def test_stopped_in_one_tab(service: Service, workers: Workers, profiles: 
     assert told["disposition"] == "cancelled_before_effect"
     for page in pages:
         await page.until_state("ended")
-    snapshot = await check(service.client, *pages, duplicates=20)
+    snapshot = await check(service.client, *pages, duplicates=500)
     assert (snapshot["state"], snapshot["cancel"]["reason"], snapshot["cancel"]["version"]) == ("cancelled", "enough", 1)

@@ -77,7 +77,7 @@ async def check(
         client: Of the service.
         pages: All of the same run.
         gaps: How often each may have been repaired.
-        duplicates: How often each may have dropped an event that came again.
+        duplicates: How many events that came again each may have dropped: a tab that joins may be ahead of the one that leads.
         headers: To ask the service with.
     """
     snapshot = (await client.get(f"/agent-runs/{pages[0].identity}", headers=headers)).json()

@@ -48,8 +48,7 @@ class Work:
         self._scripts = load_scripts()
         self._queues = Queues(door, keys)
         self._turn = 0
-        self.ended: Callable[[], None] | None = None
-        """Told when a run of a session ended here: another one may wait for that."""
+        self.ended: Callable[[], object] = lambda: None  # told when a run of a session ended here: another one may wait for that
         self._names = lru_cache(maxsize=1024)(keys.of_run)  # the same few leases over and over, and a dozen names each
 
     @property
@@ -131,10 +130,9 @@ class Work:
         fence = fence or new_token()
         name = to_json(worker, max_bytes=1024, what="worker", want_object=False)
         args = (d.run_id, GROUP, d.entry, consumer, fence, self._lease_ms, name, max_losses, backoff_ms)
-        session: str | None = None
         reply = await self._door.run(self._scripts["claim"], self._keys.of_run(d.run_id, d.agent), *args)
-        if reply.word == "SESSION":
-            session = reply.text(0)
+        session = reply.text(0) if reply.word == "SESSION" else None
+        if session is not None:
             reply = await self._door.run(self._scripts["claim"], self._keys.of_run(d.run_id, d.agent, session), *args)
         if reply.word != "OK":
             return None
@@ -363,7 +361,7 @@ class Work:
         payload = b'{"outcome":%b}' % (outcome or b"null") if state == "succeeded" else b'{"error":%b}' % (error or b"null")
         reply = await self._door.run(self._scripts["finish"], self._of(lease), lease.run_id, GROUP, lease.fence, state, payload)
         self._owned(reply)
-        if lease.session is not None and self.ended is not None:
+        if lease.session is not None:
             self.ended()
         return Finished(state=reply.text(0), disposition=reply.text(1) or None, sequence=reply.integer(2))
 

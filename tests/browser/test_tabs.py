@@ -10,7 +10,7 @@ from ..support.drive import start
 from ..support.factories import Workers
 from ..support.service import Service
 from .conftest import Profiles
-from .watching import Watching, check, one_stream, say
+from .watching import Watching, check, one_stream, say, text_of
 
 pytestmark = pytest.mark.provokes_network_errors
 
@@ -129,3 +129,28 @@ async def test_stopped_in_one_tab(service: Service, workers: Workers, profiles: 
         await page.until_state("ended")
     snapshot = await check(service.client, *pages, duplicates=500)
     assert (snapshot["state"], snapshot["cancel"]["reason"], snapshot["cancel"]["version"]) == ("cancelled", "enough", 1)
+
+
+async def test_a_session_in_two_tabs(service: Service, store: Store, profiles: Profiles) -> None:
+    """All its runs, also one that begins while the tabs look, over one connection for both; also when the leading tab closes."""
+    hands = [await start(store, session_id="talk")]
+    browser = await profiles(service.base_url)
+    pages = [await Watching.open(browser, "talk", kind="session") for _ in range(2)]
+    for page in pages:
+        await page.until_state("live")
+    hands.append(await start(store, session_id="talk"))
+    for hand in hands:
+        await say(hand, 10)
+    await one_stream(service.client)
+    leader = [(await page.view())["connection"]["leader"] for page in pages].index(True)
+    await pages.pop(leader).tab.closed()
+    for hand in hands:
+        await say(hand, 10)
+    wanted = (await service.client.get("/sessions/talk")).json()
+    view = await pages[0].until_sequence(wanted["sequence"])
+    assert view["text"] == text_of(wanted) and len(wanted["messages"]) == 2
+    assert set(view["applied"].values()) == {1} and view["session"]["active"] == [hand.run_id for hand in hands]
+    await one_stream(service.client)
+    for hand in hands:
+        await hand.finish()
+    await pages[0].until("view.session.active.length === 0")

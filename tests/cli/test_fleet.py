@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
+import msgspec
 import pytest
 
 from reattach.core.settings import Settings
 from reattach.store import Store
 
+from ..conftest import SETTINGS
 from ..support.client import Follower, make_client
 from ..support.drive import Hand, start
 from ..support.launch import environment
@@ -21,6 +23,13 @@ from ..support.waiting import wait_until_sync
 from .shell import Service, is_running, reattach, wait_gone
 
 SIZE = 3
+
+
+@pytest.fixture
+def settings(settings: Settings, request: pytest.FixtureRequest) -> Settings:
+    """A lease that outlives the start of some processes: the hand that plays the worker renews nothing."""
+    request.node.stash[SETTINGS] = changed = msgspec.structs.replace(settings, lease=60.0)
+    return changed
 
 
 @pytest.fixture

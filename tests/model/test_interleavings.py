@@ -10,6 +10,8 @@ from ..support.scale import LONG
 from .explore import explore
 from .world import World
 
+pytestmark = pytest.mark.timeout(180)
+
 SCENES = {
     "ownership": ("take claim look again renew append release finish cancel sweep timers time", 3),
     "effects": ("take claim intend commit finish cancel sweep time", 2),

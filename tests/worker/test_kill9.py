@@ -40,7 +40,7 @@ COMMANDS = 36
 @pytest.fixture
 def settings(settings: Settings, request: pytest.FixtureRequest) -> Settings:
     """One shard, so that no command is about another; a short lease, so that a death is noticed soon."""
-    request.node.stash[SETTINGS] = changed = msgspec.structs.replace(settings, shards=1, lease=0.5)
+    request.node.stash[SETTINGS] = changed = msgspec.structs.replace(settings, shards=1, lease=1.0)
     return changed
 
 

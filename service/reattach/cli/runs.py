@@ -18,7 +18,7 @@ from ..core.snapshot import Snapshot
 from ..core.verdict import ABSENT, Verdict, asks_about, write_verdict
 from ..http.answers import CancelAnswer, cancel_answer, input_answer, summary
 from ..http.auth import DEVELOPMENT_TENANT
-from ..store import Store
+from ..store import RunPage, Store
 from ..tail import Hub, changed
 from .console import clean, compact, facts, is_terminal, state, table, write, write_bytes
 from .folder import find_store
@@ -58,12 +58,28 @@ def runs() -> None:
 @click.option("--before", metavar="RUN", help="Only runs older than this one: the last of the page before.")
 @_json
 @with_settings(STORE)
-def list_runs(settings: Settings, tenant: str, in_state: str | None, as_json: bool, limit: int, **only: str | None) -> None:
+def list_runs(
+    settings: Settings,
+    tenant: str,
+    in_state: str | None,
+    session_id: str | None,
+    agent: str | None,
+    limit: int,
+    before: str | None,
+    as_json: bool,
+) -> None:
     """List runs, newest first; in a pipe one JSON object per line."""
 
+    async def look(store: Store, limit: int, before: str | None) -> RunPage:
+        return await store.runs.page(tenant, state=in_state, session_id=session_id, agent=agent, limit=limit, before=before)
+
     async def body(store: Store) -> None:
-        page = await store.runs.page(tenant, state=in_state, limit=limit, **only)
+        page = await look(store, limit, before)
         rows = [summary(record) for record in page.runs]
+        # One look goes through a bounded number of runs, of which few may be asked for.
+        while page.next_before and len(rows) < limit:
+            page = await look(store, limit - len(rows), page.next_before)
+            rows += [summary(record) for record in page.runs]
         if as_json or not is_terminal():
             write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
             return

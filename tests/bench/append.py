@@ -14,10 +14,11 @@ from reattach.store import Store
 
 from ..support.drive import Hand, start
 from ..support.servers import RedisServer
-from .measure import median, table
+from .modes import Outcome
 from .payload import payload
 
 EVENTS = {1: 8_000, 8: 32_000, 32: 64_000}
+NAME = "append, batches of {}"
 RUNS = 16
 """Runs that append at the same time; within a run one batch waits for the one before it."""
 
@@ -92,24 +93,19 @@ async def _product(url: str, batch: int, events: int) -> Appended:
         await store.close()
 
 
-def run(redis: RedisServer, *, repetitions: int, events: Mapping[int, int] = EVENTS) -> str:
-    """Measure in turn; a table of medians and ratios.
+def measure(redis: RedisServer, *, repetitions: int, events: Mapping[int, int] = EVENTS) -> list[Outcome]:
+    """Both in turn, for each size of batch.
 
     Args:
         redis: A server of the bench's own.
         repetitions: How often.
         events: How many events for which size of batch.
     """
-    rows: list[list[str]] = []
+    outcomes: list[Outcome] = []
     for batch, count in events.items():
-        raws, products = list[Appended](), list[Appended]()
         for _ in range(repetitions):
-            raws.append(asyncio.run(_raw(redis.url, batch, count)))
-            products.append(asyncio.run(_product(redis.url, batch, count)))
-        for name, results in (("raw XADD", raws), ("reattach", products)):
-            rate, cpu = median(r.rate for r in results), median(r.redis for r in results)
-            rows.append([f"batches of {batch}: {name}", f"{rate:,.0f}/s", f"{cpu * 1e6:.2f} µs"])
-        pairs = list(zip(raws, products, strict=True))
-        rate, cpu = median(p.rate / r.rate for r, p in pairs), median(p.redis / r.redis for r, p in pairs)
-        rows.append(["  ratio", f"{rate:.2f}", f"{cpu:.2f}"])
-    return table(f"Appends, {RUNS} runs at a time, one process", ["", "events", "Redis CPU per event"], rows)
+            for name, how in (("raw XADD", _raw), ("reattach", _product)):
+                found = asyncio.run(how(redis.url, batch, count))
+                figures = {"per_s": found.rate, "redis_us": found.redis * 1e6}
+                outcomes.append(Outcome(target=name, workload=NAME.format(batch), figures=figures))
+    return outcomes

@@ -37,12 +37,12 @@ async def test_a_long_idle_step_stays_with_its_worker(launch: Launcher, settings
 
 
 async def test_a_step_that_blocks_the_loop_keeps_its_lease(launch: Launcher, settings: Settings, service: Service, tmp_path: Path) -> None:
-    """B: a handler that never yields for three leases: renewal survives it, and its neighbour in the same worker too."""
-    short = msgspec.structs.replace(settings, lease=1.0)
+    """B: a handler that never yields for two and a half leases: renewal survives it, and its neighbour in the same worker too."""
+    short = msgspec.structs.replace(settings, lease=2.0)
     launch.worker(short)
     counter, beside = str(tmp_path / "counter"), str(tmp_path / "beside")
     neighbour = await new_script(service.client, ["effect", beside], ["sleep", 1.0], ["finish", 2])
-    run_id = await new_script(service.client, ["effect", counter], ["block", seconds(3)], ["emit", "step.done", {}], ["finish", 1])
+    run_id = await new_script(service.client, ["effect", counter], ["block", seconds(5)], ["emit", "step.done", {}], ["finish", 1])
     launch.worker(short)
     await check_once(service, run_id, 1, counter)
     await check_once(service, neighbour, 1, beside)

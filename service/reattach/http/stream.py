@@ -162,15 +162,17 @@ class EventStream:
                 self._held = piece
                 return False
             piece = shown
-        return self._send(piece)
+        # As `_send` does it; a call less, once per viewer and event.
+        trace = self._trace
+        if piece.turns or trace.first_live_sequence is None:
+            return self._send(piece)
+        trace.delivered += len(piece.frames)
+        trace.snapshot_version = piece.last
+        self._wrote = True
+        return self._wire.write(piece.sse)
 
     def _send(self, piece: Slice) -> bool:
-        trace = self._trace
-        if trace.first_live_sequence is not None and not piece.turns:
-            trace.delivered += len(piece.frames)
-            trace.snapshot_version = piece.last
-        else:
-            trace.saw(piece.first, piece.last, len(piece.frames), piece.turns)
+        self._trace.saw(piece.first, piece.last, len(piece.frames), piece.turns)
         self._wrote = True
         return self._wire.write(piece.sse)
 

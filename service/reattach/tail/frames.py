@@ -112,12 +112,14 @@ class Slice:
         last: Sequence of the last one; the viewer's next position.
         frames: The events. At least one.
         scopes: What those among them are about that are about something else than their run.
+        sse: All frames as one piece of an event stream.
+        turns: Types of those of its events that only the store writes, in order: what can change the run's state.
         terminal: Whether the last one ends the run.
         sparse: Sequences are missing between the viewer's position and `last`. `follow` lets such a slice through only where the log's
             head is gone and the audit stream still has all that a fold needs.
     """
 
-    __slots__ = ("_joined", "_redacted", "_turns", "first", "frames", "last", "scopes", "sparse", "terminal")
+    __slots__ = ("_redacted", "first", "frames", "last", "scopes", "sparse", "sse", "terminal", "turns")
 
     def __init__(self, frames: Sequence[Frame], position: int) -> None:
         """Take over frames in order, at least one, all behind `position`."""
@@ -125,25 +127,11 @@ class Slice:
         self.first, self.last = frames[0].sequence, frames[-1].sequence
         self.terminal = frames[-1].terminal
         self.sparse = self.last - position != len(frames)
-        # Here, once for all viewers: each of them looks whether there are any.
+        # All of this here, once, however many viewers are at this place: each of them asks for it.
+        self.sse = frames[0].sse if len(frames) == 1 else b"".join([f.sse for f in frames])
+        self.turns = tuple([f.type for f in frames if f.type.startswith(RESERVED_PREFIXES)])
         self.scopes = _NO_SCOPES if all([f.scope is None for f in frames]) else frozenset([f.scope for f in frames if f.scope is not None])
         self._redacted: dict[frozenset[str], Slice] | None = None
-        self._joined: bytes | None = None
-        self._turns: tuple[str, ...] | None = None
-
-    @property
-    def turns(self) -> tuple[str, ...]:
-        """Types of those of its events that only the store writes, in order: what can change the run's state. Looked up once."""
-        if self._turns is None:
-            self._turns = tuple([f.type for f in self.frames if f.type.startswith(RESERVED_PREFIXES)])
-        return self._turns
-
-    @property
-    def sse(self) -> bytes:
-        """All frames as one piece of an event stream; joined once, however many viewers are at this place."""
-        if self._joined is None:
-            self._joined = self.frames[0].sse if len(self.frames) == 1 else b"".join([f.sse for f in self.frames])
-        return self._joined
 
     def without(self, hidden: frozenset[str]) -> "Slice":
         """The same events for a viewer that may not read what is about `hidden`; made once for all viewers that may not."""

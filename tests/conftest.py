@@ -18,6 +18,7 @@ from .support.invariants import check_redis, clear
 from .support.leaks import Baseline, guard_tasks
 from .support.logs import LogCapture, captured
 from .support.proxy import Proxy
+from .support.secrecy import SECRECY
 from .support.servers import RedisServer, any_redis, private_redis
 
 if TYPE_CHECKING:
@@ -66,11 +67,19 @@ def settings(redis_url: str, tmp_path: Path, request: pytest.FixtureRequest) -> 
     return settings
 
 
+@pytest.fixture(scope="session", autouse=True)
+def secrecy() -> Iterator[None]:
+    """At the end, all logs of all tests are compared with all secrets of all tests."""
+    yield
+    SECRECY.check_all()
+
+
 @pytest.fixture(autouse=True)
 def logs(request: pytest.FixtureRequest) -> Iterator[LogCapture]:
-    """What the product logs in this process: ``logs.at_least("warning")``. Errors that a test does not expect fail it (G8)."""
+    """What the product logs in this process: ``logs.at_least("warning")``. Errors that a test does not expect fail it (G8), secrets too."""
     with captured() as capture:
         yield capture
+    SECRECY.check()
     if request.node.get_closest_marker("expects_errors") is None:
         assert capture.at_least("error") == [], "the product logged errors"
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import httpx
 
+from .secrecy import SECRECY
 from .sse import SSEFrame, SSEParser
 from .waiting import wait_until
 
@@ -20,8 +21,26 @@ End = Literal["clean", "cut", "closed"]
 def make_client(base_url: str, **options: Any) -> httpx.AsyncClient:
     """An HTTP client without hidden retries, proxies or idle limits that would blur what the server did."""
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=5)
-    given: dict[str, Any] = {"timeout": httpx.Timeout(30), "limits": limits, "trust_env": False, **options}
+    hooks: dict[str, Any] = {"request": [_sent], "response": [_answered]}
+    given: dict[str, Any] = {"timeout": httpx.Timeout(30), "limits": limits, "trust_env": False, "event_hooks": hooks, **options}
     return httpx.AsyncClient(base_url=base_url, **given)
+
+
+async def _sent(request: httpx.Request) -> None:
+    url = request.url
+    body = request.content if isinstance(request.stream, httpx.ByteStream) else b""
+    SECRECY.sent(request.method, url.path, url.query.decode("latin-1"), request.headers, body)
+
+
+async def _answered(response: httpx.Response) -> None:
+    path = response.request.url.path
+    if response.headers.get("content-type", "").startswith(("application/problem+json", "text/plain")) or path.endswith(
+        ("/tickets", "/claims")
+    ):
+        body = await response.aread()
+        SECRECY.answered(path, body)
+        told = SECRECY.credentials_in(body.decode("utf-8", "replace"))
+        assert not told, f"{response.request.method} {path} tells {told}"
 
 
 class Stream:

@@ -11,6 +11,7 @@ import httpx
 from reattach.core.settings import Settings
 
 from .processes import ROOT, Child, free_port
+from .secrecy import SECRECY
 from .waiting import wait_until_sync
 
 AGENTS = "tests.support.agents:agents"
@@ -97,4 +98,5 @@ class Launcher:
             child.close()
         for child in self._children:
             said = child.output()
+            SECRECY.logged(said)
             assert "Traceback (most recent call last)" not in said, f"{child.name} logged a traceback:\n{said[-6000:]}"

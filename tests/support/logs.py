@@ -1,10 +1,15 @@
 """What the product logged in this process, however it is configured."""
 
+import logging
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
 import structlog
+
+from reattach.obs.log import redact, redact_text
+
+from .secrecy import SECRECY
 
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "exception": 40, "critical": 50}
 
@@ -21,8 +26,8 @@ class LogCapture:
 
     def __call__(self, logger: Any, method: str, entry: Any) -> Any:
         """Take one entry; print it in one line, for whoever reads a failed test's output."""
-        del logger
         self.entries.append({**entry, "level": method})
+        SECRECY.logged(str(redact(logger, method, structlog.processors.format_exc_info(logger, method, dict(entry)))))
         if _LEVELS[method] >= _LEVELS["warning"]:
             print(method, entry.get("event"), {k: v for k, v in entry.items() if k not in ("event", "exc_info")})
         raise structlog.DropEvent
@@ -36,6 +41,8 @@ class LogCapture:
 def captured() -> Generator[LogCapture]:
     """Record every entry while it is open."""
     capture = LogCapture()
+    others = _Others(logging.WARNING)
+    logging.getLogger().addHandler(others)
     before = structlog.get_config()["processors"]
     known: Any = before
     saved = list(known)
@@ -45,3 +52,11 @@ def captured() -> Generator[LogCapture]:
         yield capture
     finally:
         known[:] = saved
+        logging.getLogger().removeHandler(others)
+
+
+class _Others(logging.Handler):
+    """What libraries log."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        SECRECY.logged(redact_text(self.format(record)))

@@ -16,6 +16,7 @@ from typing import Any
 
 from .admin import Admin, RedisError, connect
 from .processes import Child, free_port
+from .secrecy import SECRECY
 from .waiting import wait_until_sync
 
 SERVER_VARIABLE = "REATTACH_TEST_SERVER"
@@ -103,6 +104,7 @@ class RedisServer:
     def close(self) -> None:
         """Stop it for good."""
         self.child.close()
+        SECRECY.logged(self.child.output())
 
 
 @contextmanager

@@ -1,0 +1,1 @@
+"""Who asks: tokens, cookies, tickets, and where keys come from."""

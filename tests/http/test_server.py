@@ -199,3 +199,11 @@ async def test_a_signal_ends_the_process_with_0(
     with socket.socket() as free:
         free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         free.bind(("127.0.0.1", int(url.rpartition(":")[2])))
+
+
+def test_an_answer_is_not_held_back() -> None:
+    """A body leaves right behind its head, whichever loop serves: what is accepted inherits that from the listening socket."""
+    with bind(Settings(port=0)) as listening, socket.create_connection(listening.getsockname()):
+        accepted, _ = listening.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

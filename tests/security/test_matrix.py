@@ -97,7 +97,7 @@ def test_every_route_is_decided() -> None:
 
 def test_pages_hold_nothing_of_anybody() -> None:
     """What else is served is files, at addresses of their own: the same for everybody."""
-    addresses = {getattr(route, "path", "") for route in page_routes(None)}
+    addresses = {getattr(route, "path", "") for route in page_routes(None)}  # pyright: ignore[reportArgumentType]
     assert all(path == "/" or path.startswith(("/client/", "/console/")) for path in addresses), addresses
 
 

@@ -72,12 +72,16 @@ def bind(settings: Settings) -> socket.socket:
     """
     try:
         family, _, _, _, address = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        return socket.create_server((str(address[0]), settings.port), family=family, backlog=2048)
+        sock = socket.create_server((str(address[0]), settings.port), family=family, backlog=2048)
     except OSError as e:
         why = (e.strerror or str(e)).partition(" (while")[0]
         raise InvalidRequest(
             f"cannot listen on {settings.host} port {settings.port}: {why}; choose another with --host or --port", field="port"
         ) from None
+    # Inherited by what is accepted. asyncio sets it only on sockets that name their protocol, and then an answer's body, which leaves after
+    # its head, would wait 40 ms for a client's delayed acknowledgement (RFC 1122, 4.2.3.4).
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return sock
 
 
 def url_of(sock: socket.socket) -> str:

@@ -24,10 +24,12 @@ def map_query(context: Any, query: Any) -> Any:
 @hook
 def map_body(context: Any, body: Any) -> Any:
     """The same for a worker that asks for a run, which waits where it does not say how long."""
-    return impatient(body, 25) if isinstance(body, dict) and "agents" in body else body
+    is_claim = isinstance(body, dict) and "agents" in body
+    return impatient(cast(Any, body), 25) if is_claim else cast(Any, body)
 
 
 @hook
 def map_headers(context: Any, headers: Any) -> Any:
     """Events as pages: a stream does not end."""
-    return {**(headers or {}), "Accept": "application/json"} if context.operation.path.endswith("/events") else headers
+    given: dict[str, Any] = headers or {}
+    return {**given, "Accept": "application/json"} if context.operation.path.endswith("/events") else headers

@@ -58,7 +58,10 @@ async def one(apis: list[Service], counter: Path, longer: float) -> str:
 
 
 async def test_cancels_in_the_moment_of_the_claim(launch: Launcher, replicas: Replicas, tmp_path: Path) -> None:
-    """B: two workers take what comes while every run is cancelled within 20 ms: none is accepted and forgotten."""
+    """B: two workers take what comes while every run is cancelled within 20 ms: none is accepted and forgotten.
+
+    96 runs by default, more than the case's 500 with REATTACH_TEST_LONG=6.
+    """
     launch.worker()
     launch.worker()
     apis: list[Any] = [await replicas(), await replicas()]

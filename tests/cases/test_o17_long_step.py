@@ -10,7 +10,7 @@ from reattach.core.settings import Settings
 from ..support.agents import count, lines
 from ..support.calls import ended, new_script
 from ..support.launch import Launcher
-from ..support.scale import seconds
+from ..support.scale import rounds, seconds
 from ..support.service import Service
 
 
@@ -72,8 +72,11 @@ async def test_a_worker_frozen_for_longer_than_its_lease_can_do_nothing_more(
 
 
 async def test_waiting_for_a_slot_is_not_idleness(launch: Launcher, settings: Settings, service: Service, tmp_path: Path) -> None:
-    """C: many more runs than slots, waiting for several leases: each is worked on once, in its first attempt."""
+    """C: many more runs than slots, waiting for several leases: each is worked on once, in its first attempt.
+
+    8 runs by default, more than the case's 50 with REATTACH_TEST_LONG=7.
+    """
     launch.worker(msgspec.structs.replace(settings, lease=1.0, concurrency=2))
-    counters = [str(tmp_path / f"counter{n}") for n in range(8)]
+    counters = [str(tmp_path / f"counter{n}") for n in range(rounds(8))]
     runs = [await new_script(service.client, ["effect", counter], ["sleep", 1.5], ["finish", 1]) for counter in counters]
     await asyncio.gather(*(check_once(service, run_id, 1, counter) for run_id, counter in zip(runs, counters, strict=True)))

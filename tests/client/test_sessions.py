@@ -44,7 +44,8 @@ async def check(page: Page, service: Service, session: str) -> dict[str, Any]:
             run.pop(name)
     assert shown == wanted
     assert set(view["applied"].values()) <= {1}
-    assert (view["counters"]["gaps"], view["counters"]["duplicates"]) == (0, 0)
+    # Not the duplicates: a session's sequence is read before its runs, so what happened in between is in them already, and dropped.
+    assert view["counters"]["gaps"] == 0
     return view
 
 

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -14,6 +15,7 @@ from .waiting import wait_until_sync
 
 ROOT = Path(__file__).resolve().parents[2]
 _PR_SET_PDEATHSIG = 1
+_DICE = random.SystemRandom()
 _libc: ctypes.CDLL | None = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 
@@ -23,11 +25,24 @@ def die_with_parent() -> None:
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def free_port() -> int:
-    """A port that nothing listens on right now."""
+def free_port(highest: int = 32_000) -> int:
+    """A port that nothing listens on right now, from below those that outgoing connections are given meanwhile."""
+    while True:
+        # Not the module's own numbers: they are the same in every test process.
+        port = _DICE.randint(10_000, highest)
+        if is_free(port):
+            return port
+
+
+def is_free(port: int) -> bool:
+    """Whether a server could listen on a port of this machine."""
     with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return int(s.getsockname()[1])
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            s.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 class Child:

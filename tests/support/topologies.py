@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from .admin import Admin, RedisError, connect
-from .processes import Child, free_port
+from .processes import Child, free_port, is_free
 from .servers import RedisServer, chosen_binary
 from .waiting import wait_until_sync
 
@@ -60,10 +60,9 @@ def running_cluster(folder: Path) -> Generator[Cluster]:
 
 
 def _cluster_port() -> int:
-    # The bus listens 10,000 above, which must still be a port.
     while True:
-        port = free_port()
-        if port < 55_000:
+        port = free_port(22_000)
+        if is_free(port + 10_000):  # where the cluster's bus listens
             return port
 
 
